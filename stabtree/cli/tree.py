@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import chain
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -12,11 +11,6 @@ from stabtree.cli.terminal import emit, screen
 from stabtree.common import extensions
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from stabtree.tree.model import Cause, Question, Signature
 
 tree_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
@@ -93,7 +87,7 @@ def measures(
 def check(name: Name) -> None:
     """Check a tree file completely: keys, edges, cycles, measures and parameters."""
     from stabtree.tree.load import load_tree
-    from stabtree.tree.model import NOTHING
+    from stabtree.tree.model import NOTHING, SHORT
 
     tree = load_tree(name)
     sections = {section.id for section in tree.sections if section.tree in ("", tree.name)}
@@ -103,27 +97,10 @@ def check(name: Name) -> None:
     leaves = [leaf for leaf in tree.leaves.values() if leaf.of in homes and leaf.title != NOTHING]
     others = f", and it uses {', '.join(tree.uses)}" if tree.uses else ""
     emit(f"{clean(tree.name)}: no mistake in {len(questions)} questions and {len(leaves)} leaves{others}")
-    causes = [*tree.signatures, *chain.from_iterable(leaf.causes for leaf in leaves)]
-    for note in _cut(questions, causes):
-        emit(note)
-
-
-def _cut(questions: Sequence[Question], causes: Sequence[Cause | Signature]) -> Iterator[str]:
-    """Yield notes on what has no short form although it is too long for a path, or for a screen of 80 columns."""
-    from stabtree.tree.fixes import plain
-    from stabtree.tree.model import SHORT, SHORT_CAUSE, SHORT_FIX
-
-    asked = {question.id for question in questions if not question.short}
-    told = {cause.id for cause in causes if len(cause.text) > SHORT_CAUSE and not cause.short}
-    unfixed = (cause for cause in causes if cause.fixes and not cause.short_fix)
-    fixed = {cause.id for cause in unfixed if len(plain(cause.fixes[0])) > SHORT_FIX}
-    for ids, note in (
-        (asked, f"no `short`, so a path shows the whole question; {SHORT} characters at most"),
-        (told, f"no `short`, so a screen may cut the cause; {SHORT_CAUSE} characters at most"),
-        (fixed, f"the first fix may be cut; add a `short_fix` of at most {SHORT_FIX} characters"),
-    ):
-        if ids:
-            yield f"note: {', '.join(sorted(ids))}: {note}"
+    long = sorted(question.id for question in questions if not question.short)
+    if long:
+        text = f"no `short`, so a path shows the whole question; {SHORT} characters at most"
+        emit(f"note: {', '.join(long)}: {text}")
 
 
 for _name, _address in extensions.table("TREE_COMMANDS").items():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from itertools import chain, compress
 from typing import TYPE_CHECKING
 
@@ -13,36 +12,25 @@ from stabtree.common.lazy import np
 from stabtree.common.passes import rows_before
 from stabtree.common.shared import SHARE_HALF, SHARE_SOME
 from stabtree.context.find import context_of
-from stabtree.diagnosis.causes import (
-    FixFormatter,
-    by_strength,
-    conditions_of,
-    decision,
-    judged_causes,
-    leaf_fixes,
-    ranked_fixes,
-    weights_are_sound,
-    with_run_values,
-)
-from stabtree.diagnosis.restart import FROM_THE_START, advise, seen_by
-from stabtree.diagnosis.result import Incident, worst_first
+from stabtree.diagnosis.act import actions, log_next
+from stabtree.diagnosis.restart import FROM_THE_START, LEARNED_NOTHING, UNTRAINED, advise, seen_by
+from stabtree.diagnosis.result import STRONG, CauseState, Incident, worst_first
 from stabtree.diagnosis.timeline import precursors, quoted_rows, timeline
+from stabtree.diagnosis.weigh import Observations, judged, weigh
 from stabtree.measures import measure_named
-from stabtree.measures.clues import Clues, Moment
 from stabtree.measures.curve import level_steps
-from stabtree.measures.progress import Rate
+from stabtree.measures.observed import Event
 from stabtree.measures.registry import finite
 from stabtree.profile.change import left_course
-from stabtree.tree.model import Severity, Take
+from stabtree.tree.model import Take
 from stabtree.tree.params import facts_behind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from stabtree.common.answer import Evidence
-    from stabtree.diagnosis.causes import Params
+    from stabtree.common.answer import Answer, Evidence
     from stabtree.diagnosis.restart import Restart
-    from stabtree.diagnosis.result import Fix, JudgedCause, Visit
+    from stabtree.diagnosis.result import Visit
     from stabtree.measures.checkpoints import Checkpoints
     from stabtree.measures.registry import Measured
     from stabtree.run import Run
@@ -141,31 +129,28 @@ def _merge(group: Sequence[Incident], facts: Measured) -> Incident:
         whole = replace(whole, restart=restart_of(facts, whole, take))
     else:
         whole = replace(whole, restart=None)
-    # A note of a failure is left out: its "nothing to do" is not to be read under it.
-    min_rank = min(Severity.WARNING.rank, head.leaf.severity.rank)
-    grave = [item for item in others if item.leaf.severity.rank >= min_rank]
-    causes = by_strength(head.causes, chain.from_iterable(item.causes for item in grave))
-    more = chain.from_iterable(leaf_fixes(item.leaf, item.reasons, formatter_of(facts, item)) for item in grave)
     start = whole.onset_step if any(item.leaf.restart for item in group) else None
-    return _advised(whole, facts, formatter_of(facts, whole), causes, start, more)
+    return replace(whole, precursors=precursors(facts, start))
 
 
-def _advised(
-    item: Incident,
-    facts: Measured,
-    formatter: FixFormatter,
-    causes: tuple[JudgedCause, ...],
-    start: int | None,
-    others: Iterable[Fix] = (),
-) -> Incident:
-    """Return an incident with its causes, what to do about them, and what left its course before `start`."""
+def advised(item: Incident, facts: Measured, answers: Mapping[str, Answer]) -> Incident:
+    """Return an incident with its causes, what to do about them, and what would tell them apart."""
+    observed = Observations(facts.at(Event(item.onset_step, item.last_good_step, item.metric, item.unit)), answers)
+    # A finding of which only its own document knows what to do has no causes to weigh, nor has a configuration.
+    alone = (item.leaf.kind == "other" and item.leaf.fix) or not facts.run.series
+    weighed = () if alone else weigh(item.leaf.kind, observed)
+    causes = judged(weighed)
+    first = causes[0] if causes else None
+    sound = first is not None and first.cause.sound and first.state in STRONG
+    doubted = item.restart is not None and item.restart.nothing in (UNTRAINED, LEARNED_NOTHING)
+    if sound or (doubted and first is not None and first.cause.sound):
+        item = replace(item, restart=None)
     return replace(
         item,
-        restart=None if weights_are_sound(causes, item.restart) else item.restart,
         causes=causes,
-        advice=ranked_fixes(item.leaf, causes, item.reasons, formatter, others),
-        decision=decision(item.leaf, causes, formatter),
-        precursors=precursors(facts, start),
+        undecided=first is not None and first.state is CauseState.POSSIBLE,
+        actions=actions(item, weighed, observed),
+        log_next=log_next(weighed, facts.run),
     )
 
 
@@ -248,16 +233,6 @@ def restart_of(facts: Measured, found: Incident, take: Take) -> Restart | None:
     return facts.faults.attempt("part", f"restart of {found.leaf.id}", advice, lambda _fault: None)
 
 
-def formatter_of(facts: Measured, found: Incident) -> FixFormatter:
-    """Return what fills in the fixes of an incident, with the clues of that moment."""
-    from stabtree.measures.clues import CLUES
-
-    clues = Clues(facts, Moment(found.onset_step, found.last_good_step, found.metric, found.unit), CLUES)
-    rate = facts.get("rate")
-    max_lr = rate.bar if isinstance(rate, Rate) else math.inf
-    return FixFormatter(clues, conditions_of(facts), max_lr, found.restart is None or found.restart.has_older)
-
-
 # These show that something is wrong, and never why.
 SYMPTOMS = frozenset(
     (
@@ -273,37 +248,34 @@ OF_POLICIES = frozenset(("policy", "reference", "value", "length", "reward"))
 MEASURES = frozenset(("kl", "approx_kl", "clip_ratio"))
 
 
-def build_incident(facts: Measured, params: Params, visits: tuple[Visit, ...], leaf: Leaf) -> Incident:
-    """Return what a walk found: since when, by which cause, what to do, where to restart.
+def build_incident(facts: Measured, visits: tuple[Visit, ...], leaf: Leaf) -> Incident:
+    """Return what a walk found: since when, and where to restart.
 
     Args:
         facts: the facts of the run.
-        params: returns the parameters of a cause's test.
         visits: the walk.
         leaf: the leaf that it ended at.
     """
     found = _dated(facts.run, visits, leaf)
-    found = replace(found, restart=restart_of(facts, found, leaf.take) if leaf.restart else None)
-    formatter = formatter_of(facts, found)
-    causes = with_run_values(judged_causes(leaf, formatter.clues, params, found.onset_step), formatter)
-    return _advised(found, facts, formatter, causes, found.onset_step if leaf.restart else None)
+    start = found.onset_step if leaf.restart else None
+    restart = restart_of(facts, found, leaf.take) if leaf.restart else None
+    return replace(found, restart=restart, precursors=precursors(facts, start))
 
 
 def _dated(run: Run, visits: tuple[Visit, ...], leaf: Leaf) -> Incident:
-    """Return an incident with what its walk saw and since when, before its causes are judged.
+    """Return an incident with what its walk saw and since when.
 
-    Later questions look closer: the last one that names an onset has it, and its last good step with it. The number
-    format is on the way to many leaves, and is the reason for the fixes of none.
+    Later questions look closer: the last one that names an onset has it, and its last good step with it.
     """
     positive = [visit for visit in visits if visit.answer.verdict not in (NO, UNKNOWN)]
     evidence = tuple(chain.from_iterable(visit.answer.evidence for visit in positive))
-    onset, good, by_levels, reasons = None, None, False, evidence
+    onset, good, by_levels = None, None, False
     dated = [visit for visit in positive if visit.answer.onset_step is not None]
     if dated:
-        first, last = dated[0], dated[-1]
+        last = dated[-1]
         onset, good = last.answer.onset_step, last.answer.last_good_step
         measure = measure_named(last.question.test)  # a level of the loss is no row
-        by_levels, reasons = measure is not None and "rise" in facts_behind(measure), first.answer.evidence
+        by_levels = measure is not None and "rise" in facts_behind(measure)
     elif "end" in leaf.events and run.series:
         onset = good = run.last_step
     return Incident(
@@ -312,7 +284,6 @@ def _dated(run: Run, visits: tuple[Visit, ...], leaf: Leaf) -> Incident:
         onset_step=onset,
         last_good_step=_row_before(run, evidence, onset, good),
         evidence=evidence,
-        reasons=reasons,
         storm=any(visit.answer.storm for visit in positive),
         by_levels=by_levels,
         turns=bool(dated) and onset is not None and onset == good,
@@ -331,12 +302,13 @@ def _row_before(run: Run, evidence: Sequence[Evidence], onset: int | None, good:
     return int(before[-1]) if len(before) else None
 
 
-def incidents_of(found: Iterable[Incident], facts: Measured) -> list[Incident]:
+def incidents_of(found: Iterable[Incident], facts: Measured, answers: Mapping[str, Answer]) -> list[Incident]:
     """Return one incident for each event of a run, the one that its verdict rests on first.
 
     Args:
         found: what each walk found by itself.
         facts: the facts of the run.
+        answers: the answers of the walks, by question.
     """
     known: Checkpoints = facts.sure("checkpoints")
     merged = [replace(item, open=_is_open(item, known)) for item in merge_events(found, facts)]
@@ -353,7 +325,7 @@ def incidents_of(found: Iterable[Incident], facts: Measured) -> list[Incident]:
             -round(item.share, 1) if item.is_alarm else 0.0,
         ),
     )
-    return [described(item, facts) for item in _causes_first(ordered)]
+    return [described(advised(item, facts, answers), facts) for item in _causes_first(ordered)]
 
 
 def _share(item: Incident, run: Run) -> float:

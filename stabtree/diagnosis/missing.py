@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from itertools import chain
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -14,7 +13,7 @@ from stabtree.common.lazy import per_object
 from stabtree.common.text import in_words
 from stabtree.context.find import context_of
 from stabtree.context.model import CTC, LANGUAGE
-from stabtree.diagnosis.result import STRONG, CauseState, LogNext, Missing, Visit, Walked, WalkedTree, asking
+from stabtree.diagnosis.result import LogNext, Missing, Visit, Walked, WalkedTree, asking
 from stabtree.diagnosis.walker import Walker, WalkOptions, start
 from stabtree.measures import measure_named
 from stabtree.measures.progress import FEW_ROWS, MIN_ROWS, Learned
@@ -134,26 +133,18 @@ def log_next(
 ) -> tuple[LogNext, ...]:
     """Return what to log, the most useful first.
 
-    First comes what the verdict needs (`lacking`), then what decides between the causes and leaves of what was found
+    First comes what the verdict needs (`lacking`), then what decides between the leaves of what was found
     (`deciding` are the settings that the path itself turns on), then what answers most. What would answer the same
     questions is one entry.
     """
     unlocks: dict[str, list[str]] = defaultdict(list)
     settles: dict[str, list[str]] = defaultdict(list, {name: [text] for name, text in deciding.items()})
-    judged = [*chain.from_iterable(finding.causes for finding in findings)]
-    open_ = [item for item in judged if item.state in (CauseState.NOT_CHECKABLE, CauseState.POSSIBLE)]
-    unchecked = [(name, item.cause) for item in open_ for name in item.missing]
     for miss in missing:
         between = _between(tree, visits[miss.id], findings)
         for name in miss.metrics:
             unlocks[name].append(miss.id)
-            # Where a cause of the question lacks the metric, that says more of it than the whole question does.
-            of_cause = any(name == other and cause.id.startswith(f"{miss.id}.") for other, cause in unchecked)
-            if between and not of_cause:
+            if between:
                 settles[name].append(between)
-    for name, cause in unchecked:
-        unlocks[name].append(cause.id)
-        settles[name].append(f"whether the cause is {cause.text}")
     names_by_ids: dict[tuple[str, ...], list[str]] = defaultdict(list)
     for name, ids in unlocks.items():
         names_by_ids[tuple(dict.fromkeys(ids))].append(name)
@@ -290,25 +281,16 @@ def _presence(name: str, *, here: bool) -> str:
 _SOURCE = re.compile(r" \(([^()]*)\)")
 
 
-def setting_notes(run: Run, findings: Iterable[Incident]) -> tuple[str, ...]:
-    """Return one line on the settings that may make this run fail; none where `check` would warn of nothing.
-
-    Only those that are the cause of some failure: how often the run logged or saved is past.
-
-    Args:
-        run: the run.
-        findings: what its log shows, whose causes name the setting already.
-    """
+def setting_notes(run: Run) -> tuple[str, ...]:
+    """Return one line on the settings that may make this run fail, of the checks whose leaf names a kind of failure."""
     if not run.config:
         return ()
     walk = start(run, load_preflight(), WalkOptions())
-    named = {item.cause.id for finding in findings for item in finding.causes if item.state in STRONG}
-    causes = {cause.like for cause in walk.tree.signatures if cause.id not in named}
-    wanted = {walk.tree.questions[id_].section for id_ in causes}
-    sections = tuple(walked(run, section) for section in walk.tree.sections[1:] if section.id in wanted)
-    found = []
+    tree, found = walk.tree, []
+    wanted = {tree.questions[leaf.of].section for leaf in tree.leaves.values() if leaf.kind != "other"}
+    sections = tuple(walked(run, section) for section in tree.sections[1:] if section.id in wanted)
     for visits, leaf in (walk.walk_path(), *walk.walk_further(sections)):
-        if visits and leaf is not None and leaf.severity.is_alarm and visits[-1].question.id in causes:
+        if visits and leaf is not None and leaf.severity.is_alarm and leaf.kind != "other":
             found.append((visits[-1], leaf))
     if not found:
         return ()

@@ -27,10 +27,8 @@ if TYPE_CHECKING:
     from stabtree.measures.batches import Replay
     from stabtree.measures.registry import Param
     from stabtree.run import Run
-    from stabtree.tree.model import Cause, Leaf, Question, Section, Severity, Tree
-
-
-MAX_FIXES = 3
+    from stabtree.tree.model import Leaf, Question, Section, Severity, Tree
+    from stabtree.tree.tables import Cause
 
 
 class Incident(Struct, frozen=True):
@@ -42,12 +40,12 @@ class Incident(Struct, frozen=True):
         onset_step: the first bad step.
         last_good_step: the last logged step at which everything was still at its level.
         evidence: what the questions on the way saw.
-        reasons: the evidence that speaks for the leaf's own fixes.
-        causes: judged causes, strongest first.
+        causes: the causes that are told, the likeliest first, one that is out last.
+        undecided: whether the log does not tell its causes apart.
+        actions: what to do, the most helpful first.
+        log_next: the series that would tell the causes apart, and were not logged.
         restart: where to restart, for leaves that call for it.
         precursors: what had left its normal course before the onset, with its lead.
-        advice: the fixes in order: of causes that the log shows, of the leaf, of causes that may be.
-        decision: what to find out first; None where the log decides.
         seen_as: if several leaves describe one event, what each found by itself, the own leaf's first.
         consequences: the incidents that followed from this one.
         departures: what moved around the onset, by step.
@@ -67,12 +65,12 @@ class Incident(Struct, frozen=True):
     onset_step: int | None
     last_good_step: int | None
     evidence: tuple[Evidence, ...]
-    reasons: tuple[Evidence, ...] = ()
     causes: tuple[JudgedCause, ...] = ()
+    undecided: bool = False
+    actions: tuple[Advice, ...] = ()
+    log_next: tuple[str, ...] = ()
     restart: Restart | None = None
     precursors: Sequence[Evidence] = ()
-    advice: tuple[Fix, ...] = ()
-    decision: Decision | None = None
     seen_as: tuple[Incident, ...] = ()
     consequences: tuple[Incident, ...] = ()
     departures: Sequence[Happening] = ()
@@ -115,16 +113,6 @@ class Incident(Struct, frozen=True):
     def metric(self) -> str:
         """The series that shows it."""
         return next((item.metric for item in self.evidence if item.metric), "loss")
-
-    @property
-    def fixes(self) -> tuple[str, ...]:
-        """All fixes, in the order in which to try them."""
-        return tuple(fix.text for fix in self.advice)
-
-    @property
-    def first_fixes(self) -> tuple[Fix, ...]:
-        """The fixes to try first; nobody reads more than a few when it matters."""
-        return self.advice[:MAX_FIXES]
 
 
 class Diagnosis(Struct, frozen=True):
@@ -316,69 +304,51 @@ class WalkedTree(Struct, frozen=True):
 
 
 class CauseState(StrEnum):
-    """What the log says of a cause, strongest first."""
+    """How sure a cause is, the surest first."""
 
-    CONFIRMED = "confirmed"
-    LIKELY = "likely"
-    POSSIBLE = "possible"  # no log can test it, or what it needs is not known to hold
-    NOT_CONFIRMED = "not confirmed"  # tested, and the threshold was not reached
-    NOT_CHECKABLE = "not checkable"  # this log can't test it
+    CONFIRMED = "confirmed"  # something in the log proves it
+    LIKELY = "likely"  # it and what goes with it leave no rival near
+    POSSIBLE = "possible"  # the log does not tell it apart from others
     RULED_OUT = "ruled out"  # the log speaks against it
 
 
-STRONG = (CauseState.CONFIRMED, CauseState.LIKELY)  # something in the log speaks for it
-WEAK = (CauseState.POSSIBLE, CauseState.NOT_CHECKABLE)  # it may be
-SILENT = (CauseState.NOT_CONFIRMED, CauseState.RULED_OUT)  # it was tested, and nothing speaks for it
+STRONG = (CauseState.CONFIRMED, CauseState.LIKELY)
 
 
 class JudgedCause(Struct, frozen=True):
-    """A cause with what the log says of it.
+    """A cause with how sure it is.
 
     Attributes:
-        cause: the cause, its fixes with the numbers of the run.
-        state: what the log says of it.
-        evidence: what speaks for it; of one that is ruled out, what speaks against it.
-        reason: why it was not tested, or not counted.
-        missing: the metrics that would test it.
-        odds: how many times likelier it is than a cause of which nothing is known.
+        cause: the cause.
+        state: how sure it is.
+        evidence: what speaks for it, the strongest first; of one that is ruled out, what speaks against it.
+        p: how likely it is, of all causes that explain such a finding.
     """
 
     cause: Cause
     state: CauseState
     evidence: tuple[Evidence, ...] = ()
-    reason: str = ""
-    missing: tuple[str, ...] = ()
-    odds: float = 1.0
+    p: float = 0.0
 
 
-class Decision(Struct, frozen=True):
-    """What to find out first, since causes with different fixes remain.
+class Advice(Struct, frozen=True):
+    """Something to do.
 
     Attributes:
-        ask: the question, or the trial to run.
-        branches: what may come out of it, each with what to do then.
-        causes: the ids of the causes between which it decides; empty where the leaf asks it.
+        id: the action's id; of what only the finding's document says, the leaf's.
+        kind: the wider action that it is a case of.
+        text: what to do, with this run's numbers; empty where it is the restart.
+        cost: `glance`, `minutes`, `hour` or `rerun`.
+        why: what speaks for the cause that it helps most.
+        branches: of a test, its answers, each with what to do then.
     """
 
-    ask: str
-    branches: tuple[tuple[str, str], ...]
-    causes: tuple[str, ...] = ()
-
-
-class Fix(Struct, frozen=True):
-    """One thing to do.
-
-    Attributes:
-        text: what to do.
-        reason: the evidence that speaks for it; empty if none does beyond that of the finding itself.
-        conditional: whether it is of use only if a merely possible cause holds.
-        cause: the id of the cause that it is for; empty where it is the leaf's.
-    """
-
+    id: str
+    kind: str
     text: str
-    reason: str = ""
-    conditional: bool = False
-    cause: str = ""
+    cost: str
+    why: str = ""
+    branches: tuple[tuple[str, str], ...] = ()
 
 
 class Happening(Struct, frozen=True):
@@ -521,10 +491,9 @@ def _below_alarms(tree: Tree, visits: Iterable[Visit]) -> Iterator[Near]:
 
 
 def asking(leaf: Leaf, facts: Sequence[Near]) -> Leaf:
-    """Return a leaf that quotes what came near, with the questions that decide as its first fixes."""
-    first = (f"{near.visit.question.ask} If so: {near.leaf.fixes[0]}" for near in facts)
+    """Return a leaf that quotes what came near."""
     seen = facts[0].visit.answer.evidence[0]
     quoted = seen.text
     if not (seen.metric and quoted.startswith(seen.metric)):
         quoted = quoted[:1].upper() + quoted[1:]
-    return replace(leaf, why=f"{quoted}. {leaf.why}", fixes=(*first, *leaf.fixes))
+    return replace(leaf, why=f"{quoted}. {leaf.why}")

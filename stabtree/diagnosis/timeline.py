@@ -134,7 +134,7 @@ def _is_by_rate(finding: Incident) -> bool:
             continue
         if item.observed > item.threshold:
             return True
-    return any("learning rate" in item.cause.text for item in finding.causes if item.state in STRONG)
+    return any("learning rate" in item.cause.says for item in finding.causes if item.state in STRONG)
 
 
 def first_mover(movers: Movers, onset_step: int) -> str:

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
     from stabtree.diagnosis.result import Visit
     from stabtree.diagnosis.walker import Ask, Overrides
-    from stabtree.measures.registry import Measured
     from stabtree.tree.model import Leaf, Question, Tree
 
 
@@ -147,7 +146,7 @@ def _diagnosis(walk: Walker) -> Diagnosis:
         ends[0] = earned(walk, ends, near)
         end = ends[0][1]
     found, ignored = _found(walk, worth_saying(tree, ends))
-    findings = _merged(found, facts)
+    findings = _merged(found, walk)
     missing = tuple(item for item in unknown if item.applies)
     diagnosis = Diagnosis(
         run=run,
@@ -179,16 +178,17 @@ def _diagnosis(walk: Walker) -> Diagnosis:
     return with_faults(diagnosis, facts.faults)
 
 
-def _merged(found: Sequence[Incident], facts: Measured) -> list[Incident]:
+def _merged(found: Sequence[Incident], walk: Walker) -> list[Incident]:
     """Return one incident for each event, worst first; each leaf's own where they can't be merged."""
     if not found:
         return []
     from stabtree.diagnosis.incidents import described, incidents_of
 
+    facts, answers = walk.facts, {id_: visit.answer for id_, visit in walk.seen.items()}
     return facts.faults.attempt(
         "part",
         "events",
-        lambda: incidents_of(found, facts),
+        lambda: incidents_of(found, facts, answers),
         lambda _fault: [described(item, facts) for item in worst_first(found)],
     )
 
@@ -197,7 +197,7 @@ def _setting_notes(walk: Walker, findings: Sequence[Incident]) -> tuple[str, ...
     """Return what of the configuration may make the run fail; beside an alarm it is one of the causes."""
     if walk.options.literal or CONFIG in walk.tree.when or any(item.is_alarm for item in findings):
         return ()
-    return walk.facts.faults.attempt("part", "settings", lambda: setting_notes(walk.run, findings), lambda _: ())
+    return walk.facts.faults.attempt("part", "settings", lambda: setting_notes(walk.run), lambda _: ())
 
 
 def _found(walk: Walker, ends: Iterable[tuple[tuple[Visit, ...], Leaf]]) -> tuple[list[Incident], list[Incident]]:
@@ -207,7 +207,7 @@ def _found(walk: Walker, ends: Iterable[tuple[tuple[Visit, ...], Leaf]]) -> tupl
         if leaf.severity is not Severity.OK and leaf.id not in found:
             from stabtree.diagnosis.incidents import build_incident  # takes time, and most runs have none
 
-            found[leaf.id] = build_incident(walk.facts, walk.params, visits, leaf)
+            found[leaf.id] = build_incident(walk.facts, visits, leaf)
     ignored = [found.pop(id_) for id_ in list(found) if id_ in walk.options.ignore]
     return list(found.values()), worst_first(ignored)
 

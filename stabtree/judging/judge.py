@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import chain
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
@@ -187,8 +186,7 @@ def of_tree(settings: Settings, tree: Tree) -> Settings:
 
 
 def _nodes(tree: Tree) -> set[str]:
-    causes = chain(tree.signatures, *(leaf.causes for leaf in tree.leaves.values()))
-    return {*tree.questions, *tree.leaves, *tree.facts, *(cause.id for cause in causes)}
+    return {*tree.questions, *tree.leaves, *tree.facts}
 
 
 def overrides(tree: Tree, items: Sequence[str], settings: Settings) -> Overrides:

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from stabtree.common.faults import Fault
     from stabtree.common.lazy import Floats, Ints
 
+EVENT = "event"  # what observations of a trouble ask for: when it began, and in which series
 UNGROUPED = "all"  # the group of a grouped metric that was logged ungrouped
 
 Groups = Mapping[str, Series]
@@ -152,6 +153,11 @@ class Measure(Struct, frozen=True):
     package: str = ""
 
     @property
+    def at_event(self) -> bool:
+        """Whether it asks for the trouble that causes are weighed for."""
+        return any(need.name == EVENT for need in self.needs)
+
+    @property
     def question(self) -> str:
         """The first line of the docstring."""
         return docstring(self.func).partition("\n")[0]
@@ -239,10 +245,19 @@ class Measured:
         self.faults = faults or FaultRecord()
         self.params = params
         self._known: dict[str, Any] = {}
+        self._whole: Measured | None = None
         self.unit = run.unit
+
+    def at(self, event: object) -> Measured:
+        """Return a store that knows an `event` too, and measures anew only what asks for it."""
+        found = Measured(self.run, self.params, self.faults)
+        found._known, found._whole = {EVENT: event}, self
+        return found
 
     def get(self, name: str) -> Any:
         """Return the value, `Absent` or `Unknown`; `Failed` where its function raised."""
+        if self._whole is not None and name != EVENT and not MEASURES[name].at_event:
+            return self._whole.get(name)
         if name not in self._known:
             self._known[name] = self.faults.attempt("fact", name, lambda: self._find(name), _failed)
         return self._known[name]
@@ -382,7 +397,7 @@ def measure(
     def declare(func: Callable[..., Any]) -> Measure:
         needs, params = declared(func)
         for need in needs:
-            if need.kind == "Measure" and need.name not in MEASURES:
+            if need.kind == "Measure" and need.name not in (EVENT, *MEASURES):
                 raise TypeError(f"{func.__name__}: {need.name} is neither a known metric nor a measure")
         value = Measure(func.__name__, needs, params, min_points, func)
         if not source:

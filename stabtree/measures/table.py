@@ -47,6 +47,18 @@ _NAMES = {
         "stays_above high_beside_reward stood_above stays_near_zero never_pays shoots_up climbs_to_cap outgrows "
         "changes_by prefers_rejected falls_back falls_through no_trend"
     ),
+    "observed": (
+        "rows_logged rate_times_usual rate_at_onset rate_left rate_is_constant onset_share rise_form rise_times "
+        "came_back gradient_first spikes_counted passes resumed_before norm_level norm_times "
+        "norm_fades start_over_chance loss_size loss_below_zero loss_gain loss_scatter same_digits "
+        "loss_zero_share finite_after nan_from_start rise_before_nan sound_terms loss_alone "
+        "terms_rising largest_term others_learn evaluations eval_jumps best_evaluation "
+        "eval_over_best train_since_best closest_gap weights_sound steps_skipped gap_at_end "
+        "quality_after_best quality_gain "
+        "quality_repeats train_accuracy entropy_left update_kl clipped_share value_times return_size "
+        "reward_gain reward_is_constant reward_lost_at_once episode_changes cut_share "
+        "broken_observations critic_loss_level no_batches printed"
+    ),
     "machine": "waits_for_data memory_grows slow_steps",
     "rewards": "heldout_reward_flat only_form_pays reward_settles",
     "lines": "line_says ended_by failed_without_reason stops_short",

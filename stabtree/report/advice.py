@@ -2,151 +2,66 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from stabtree.common.figures import figure
 from stabtree.common.text import clean
-from stabtree.diagnosis.result import SILENT
 from stabtree.measures.checkpoints import CheckpointSource
 from stabtree.report.page import counted, uncut
 from stabtree.tree.model import Take
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Sequence
 
     from stabtree.diagnosis.restart import Restart
-    from stabtree.diagnosis.result import Fix, Incident
+    from stabtree.diagnosis.result import Incident
     from stabtree.report.page import Page, Piece
 
-MAX_TO_DO = 3
-SAME_SHARE = 0.7  # of the words of the shorter of two fixes: with so many in both, they say the same
-MIN_WORDS = 4
 MIN_HOURS = 0.1  # less is shown in minutes
-STOP = "Stop the run"
 AT_BEST = ", where the run was at its best"
-_CHANGE = re.compile(r"(\w+) (\S+ → [^;,() ]*[^;,.() ])")
-_WORD = re.compile(r"[a-z_]{3,}")
-_FILLERS = frozenset(
-    ("the", "and", "that", "with", "for", "from", "its", "one", "are", "not", "before", "after", "every")
-)
 
 
 class Action(Struct, frozen=True):
     """One thing to do now.
 
     Attributes:
+        id: its id in the table of actions; of what only the finding's document says, the leaf's.
+        kind: the wider action that it is a case of.
         text: what to do, with this run's numbers.
-        reason: what in the log supports it; empty where only the finding itself does.
+        cost: `glance`, `minutes`, `hour` or `rerun`.
+        why: what in the log speaks for it; may be empty.
         strong: the part of the text that matters most, such as `the checkpoint of step 600`; may be empty.
-        fix: the fix of the finding; empty for the restart.
-        branches: where the text is a question, what may come out of it, each with what to do then.
+        branches: where the text is a test, what may come out of it, each with what to do then.
     """
 
+    id: str
+    kind: str
     text: str
-    reason: str = ""
+    cost: str
+    why: str = ""
     strong: str = ""
-    fix: str = ""
     branches: tuple[tuple[str, str], ...] = ()
-
-    @property
-    def whole(self) -> str:
-        """The text with what to do in each of its branches."""
-        return " ".join((self.text, *(text for _, text in self.branches)))
 
 
 def do_now(finding: Incident, *, doubtful: bool = False) -> tuple[Action, ...]:
-    """Return what to do about a finding, nothing of it twice, and at most `MAX_TO_DO` actions.
+    """Return what to do about a finding, the most helpful first.
 
     Args:
         finding: the finding.
         doubtful: whether the best checkpoint may not be the best.
     """
-    decision, restart = finding.decision, finding.restart
-    first = [Action(decision.ask, branches=decision.branches)] if decision is not None else []
-    fixes = [Action(fix.text, fix.reason, fix=fix.text) for fix in _fixes_in_order(finding)]
-    actions = [
-        replace(
-            action, text=_stopped(action.text), branches=tuple((word, _stopped(to)) for word, to in action.branches)
-        )
-        for action in _unique([*first, *fixes])
-    ]
-    if restart is None:
-        return tuple(actions[:MAX_TO_DO])
-    pieces = restart_line(restart)
-    text = "".join(text for text, _ in pieces)
-    if doubtful:
-        text = text.replace(AT_BEST, "")
-    back = Action(f"{text.removesuffix('.')}.", strong=next((text for text, style in pieces if style), ""))
-    return (*actions[: MAX_TO_DO - 1], back)
-
-
-def _fixes_in_order(finding: Incident) -> list[Fix]:
-    """Return the fixes that need no merely possible cause, and before them that of the first cause."""
-    sure = [fix for fix in finding.advice if fix.text and not fix.conditional]
-    if not sure and finding.decision is None:
-        sure = [*finding.advice[:1]]
-    # That of the first cause, or the leaf's that says the same, unless what decides leads to it.
-    decision, own, wanted = finding.decision, None, set[str]()
-    if cause := next((judged.cause for judged in finding.causes if judged.state not in SILENT), None):
-        wanted = _words(" ".join(cause.fixes[:1]))
-        leads = decision and (
-            cause.id in decision.causes or any(_same(_words(to), wanted) for _, to in decision.branches)
-        )
-        own = None if leads else next((fix for fix in finding.advice if fix.cause == cause.id), None)
-    if own is None:
-        return sure
-    first = next((fix for fix in sure if len(_words(fix.text) & wanted) >= SAME_SHARE * len(wanted)), own)
-    rest = [fix for fix in sure if fix is not first]
-    stops = [fix for fix in rest[:1] if fix.text.startswith(STOP)]  # nothing comes before that
-    return [*stops, first, *rest[len(stops) :]]
-
-
-def repeats(text: str, actions: Iterable[Action]) -> bool:
-    """Return whether one of the actions says this already."""
-    wanted = _words(text)
-    return any(_same(wanted, _words(action.whole)) for action in actions)
-
-
-def _stopped(text: str) -> str:
-    """Return a text with a full stop, where it ends without any."""
-    return text if not text or text.rstrip(")\"'").endswith((".", "?", "!", ":")) else f"{text}."
-
-
-def changes_of(text: str) -> dict[str, str]:
-    """Return the settings that a text changes, each with its value now and the advised one."""
-    return dict(_CHANGE.findall(text))
-
-
-def _unique(actions: Iterable[Action]) -> Iterator[Action]:
-    """Yield the actions without those that repeat an earlier one, or give a setting another value than it did."""
-    changed: dict[str, str] = {}
-    branches: set[str] = set()
-    earlier: list[set[str]] = []
-    for action in actions:
-        changes, words = changes_of(action.whole), _words(action.whole)
-        if (
-            action.text in branches
-            or not changed.keys().isdisjoint(changes)
-            or any(_same(words, other) for other in earlier)
-        ):
-            continue
-        changed |= changes
-        earlier.append(words)
-        branches.update(text for _, text in action.branches)
-        yield action
-
-
-def _words(text: str) -> set[str]:
-    return set(_WORD.findall(text.lower())) - _FILLERS
-
-
-def _same(one: set[str], other: set[str]) -> bool:
-    shorter = min(len(one), len(other))
-    return shorter >= MIN_WORDS and len(one & other) >= SAME_SHARE * shorter
+    found = []
+    for item in finding.actions:
+        text, strong = item.text, ""
+        if not text and finding.restart is not None:
+            pieces = restart_line(finding.restart)
+            text = "".join(piece for piece, _ in pieces).removesuffix(".") + "."
+            text = text.replace(AT_BEST, "") if doubtful else text
+            strong = next((piece for piece, style in pieces if style), "")
+        found.append(Action(item.id, item.kind, text, item.cost, item.why, strong, item.branches))
+    return tuple(found)
 
 
 def restart_line(restart: Restart) -> list[Piece]:

@@ -22,7 +22,7 @@ TITLE = "What `stabtree diagnose --json` prints, and each line of `watch --json`
 Severity = Literal["ok", "note", "warning", "critical"]
 Verdict = Literal["ok", "note", "warning", "critical", "unknown"]
 VERDICTS = get_args(Verdict)
-CauseStates = Literal["confirmed", "likely", "possible", "not_confirmed", "not_checkable", "ruled_out"]
+CauseStates = Literal["confirmed", "likely", "possible", "ruled_out"]
 Scalar = str | float | bool | list[int] | None
 Take = Literal["before", "unless over", "low", "best", "newest"]
 How = Literal["configured", "logged", "inferred", "unknown"]
@@ -64,6 +64,7 @@ class RunPart(JsonPart):
     first_step: Annotated[int | None, "The first step at which anything was logged."]
     last_step: Annotated[int | None, "The last one."]
     rows: Annotated[int, "How many rows were read."]
+    step_unit: Annotated[Literal["step", "epoch", "row"], "What its steps count."]
     metrics: Annotated[list[str], "The names of its series."]
     config: Annotated[dict[str, ConfigEntry], "Its configuration."]
     inputs: Annotated[list[InputFile], "The files that it was read from."]
@@ -160,19 +161,29 @@ class CausePart(JsonPart):
     """A cause."""
 
     id: Annotated[str, "Its id."]
-    state: Annotated[CauseStates, "What the log says of it."]
+    kind: Annotated[str, "The wider cause that it is a case of; its own id where it is none."]
+    state: Annotated[CauseStates, "How sure it is."]
     text: Annotated[str, "The cause."]
-    evidence: Annotated[list[EvidencePart], "What was seen of it."]
-    reason: Annotated[str, "Why nothing was; may be empty."]
-    fixes: Annotated[list[str], "What fixes it."]
-    odds: Annotated[float | None, "How many times likelier it is than a cause of which nothing is known."]
+    evidence: Annotated[list[EvidencePart], "What speaks for it; of one that is ruled out, against it."]
+    p: Annotated[float | None, "How likely it is, of all causes that explain such a finding."]
 
 
-class FixPart(JsonPart):
-    """A fix."""
+class BranchPart(JsonPart):
+    """What may come out of a test."""
 
-    fix: Annotated[str, "What to do."]
-    reason: Annotated[str, "What in the log speaks for it; may be empty."]
+    answer: Annotated[str, "What may come out."]
+    do: Annotated[str, "What to do then."]
+
+
+class ActionPart(JsonPart):
+    """Something to do."""
+
+    id: Annotated[str, "Its id; of what only the finding's own document says, the leaf's."]
+    kind: Annotated[str, "The wider action that it is a case of; its own id where it is none."]
+    text: Annotated[str, "What to do, with this run's numbers."]
+    cost: Annotated[Literal["glance", "minutes", "hour", "rerun"], "What it costs."]
+    why: Annotated[str, "What in the log speaks for it; may be empty."]
+    branches: Annotated[list[BranchPart], "Of a test, what may come out of it; else empty."]
 
 
 class RestartPart(JsonPart):
@@ -216,26 +227,12 @@ class RowPart(JsonPart):
     values: Annotated[dict[str, float | None], "What was logged there, by metric."]
 
 
-class BranchPart(JsonPart):
-    """What may come out of a decision."""
-
-    answer: Annotated[str, "What may come out."]
-    do: Annotated[str, "What to do then."]
-
-
-class DecisionPart(JsonPart):
-    """A decision."""
-
-    ask: Annotated[str, "The question, or the trial to run."]
-    branches: Annotated[list[BranchPart], "What may come out of it."]
-    causes: Annotated[list[str], "Ids of the causes that it decides between; empty where the finding asks it."]
-
-
 class FindingPart(JsonPart):
     """Something that was found: one event."""
 
     id: Annotated[str, "The leaf."]
     of: Annotated[str, "The node of the source document that the leaf belongs to."]
+    kind: Annotated[str, "What kind of finding it is."]
     section: Annotated[str, "The section whose walk ended there."]
     severity: Annotated[Severity, "How bad it is."]
     title: Annotated[str, "The leaf in a few words."]
@@ -245,9 +242,10 @@ class FindingPart(JsonPart):
     last_good_step: Annotated[int | None, "The last logged step at which everything was at its level."]
     evidence: Annotated[list[EvidencePart], "What the questions on the way saw."]
     precursors: Annotated[list[EvidencePart], "What had left its normal course before."]
-    causes: Annotated[list[CausePart], "Judged causes, strongest first."]
-    fixes: Annotated[list[str], "All fixes, in the order in which to try them."]
-    first_fixes: Annotated[list[FixPart], "Those to try first."]
+    causes: Annotated[list[CausePart], "The causes that are told, likeliest first; one that is ruled out last."]
+    undecided: Annotated[bool, "Whether the log does not tell its causes apart."]
+    actions: Annotated[list[ActionPart], "What to do, the most helpful first."]
+    log_next: Annotated[list[str], "What was not logged and would tell the causes apart."]
     restart: Annotated[RestartPart | None, "Where to restart; null where the leaf calls for none."]
     see: Annotated[list[str], "Where to read on."]
     page: Annotated[str | None, "The address of a page on the leaf; null where its tree names none."]
@@ -257,7 +255,6 @@ class FindingPart(JsonPart):
     also: Annotated[list[RelatedPart], "Other findings of the same event."]
     consequences: Annotated[list[RelatedPart], "Findings that followed from it."]
     rows: Annotated[list[RowPart], "The rows that show it, by step."]
-    decision: Annotated[DecisionPart | None, "What to find out first; null where the log decides."]
     open: Annotated[bool, "Whether it lasts to the end of the log."]
     p: Annotated[float | None, "How likely an engineer would call the run faulty; null where not fitted."]
 
@@ -286,7 +283,7 @@ class LogNextPart(JsonPart):
 
     metric: Annotated[list[str], "Metrics to log, or settings to name."]
     log: Annotated[str, "How to log them."]
-    unlocks: Annotated[list[str], "Ids of the questions and causes that they would answer."]
+    unlocks: Annotated[list[str], "Ids of the questions that they would answer."]
     decides: Annotated[list[str], "What of the findings they would settle."]
 
 

@@ -27,6 +27,7 @@ from stabtree.context.find import context_of
 from stabtree.context.model import as_dict
 from stabtree.diagnosis.account import account, unexplained
 from stabtree.report import contract
+from stabtree.report.advice import do_now
 from stabtree.report.outputs import DEFAULT_OPTIONS, RenderOptions
 from stabtree.report.words import headline, logged_at, other_half
 
@@ -96,7 +97,7 @@ def _fit(part: Any, value: Any) -> Any:
     return taken(part, value)
 
 
-def taken(kind: type[_Part], item: Any, **given: Any) -> _Part:
+def taken(kind: type[_Part], item: Any, /, **given: Any) -> _Part:
     """Return a part of the document: what is given, and the other keys from the attributes of the same name."""
     given = {**(OF_OTHER_NAMES[kind](item) if kind in OF_OTHER_NAMES else {}), **given}
     parts = _parts(kind)
@@ -127,10 +128,13 @@ OF_OTHER_NAMES: dict[type[contract.JsonPart], Callable[[Any], dict[str, Any]]] =
     },
     contract.CausePart: lambda judged: {
         "id": judged.cause.id,
-        "text": judged.cause.text,
-        "fixes": judged.cause.fixes,
+        "kind": judged.cause.wider,
+        "text": judged.cause.says,
         "state": str(judged.state).replace(" ", "_"),
-        "odds": number(judged.odds),
+        "p": number(judged.p),
+    },
+    contract.ActionPart: lambda action: {
+        "branches": [contract.BranchPart(answer, do) for answer, do in action.branches],
     },
     contract.RelatedPart: lambda finding: {
         "id": finding.leaf.id,
@@ -141,11 +145,7 @@ OF_OTHER_NAMES: dict[type[contract.JsonPart], Callable[[Any], dict[str, Any]]] =
         "checkpoint_every": restart.every,
         "path": None if restart.checkpoint_step is None else restart.path or None,
     },
-    contract.DecisionPart: lambda decision: {
-        "branches": [contract.BranchPart(answer, do) for answer, do in decision.branches]
-    },
     contract.RowPart: lambda row: {"values": {metric: plain(value) for metric, value in row.values.items()}},
-    contract.FixPart: lambda fix: {"fix": fix.text},
     contract.MissingPart: lambda miss: {"metric": miss.metrics},
     contract.LogNextPart: lambda item: {"metric": item.names},
     contract.InputFile: lambda item: {"bytes": item.size},
@@ -172,6 +172,7 @@ def to_dict(diagnosis: Diagnosis) -> dict[str, Any]:
             contract.RunPart,
             run,
             rows=sum(source.rows for source in run.sources),
+            step_unit=run.unit,
             metrics=sorted(run.series),
             config={key: taken(contract.ConfigEntry, item) for key, item in run.config.items()},
             inputs=run.inputs or [Input(source.path, reason="not asked for") for source in run.sources],
@@ -222,6 +223,8 @@ def _finding(finding: Incident, run: Run, *, ignored: bool = False) -> contract.
         finding,
         id=leaf.id,
         of=leaf.of,
+        kind=leaf.kind,
+        actions=do_now(finding),
         severity=leaf.severity,
         title=leaf.title,
         why=leaf.why,

@@ -187,7 +187,7 @@ def postmortem(diagnosis: Diagnosis, options: RenderOptions = DEFAULT_OPTIONS) -
     if run.last_step is not None:
         happened.append((run.last_step, "the log ends"))
     rows += [("Author, date", f"{MARK} who wrote this, and when"), ("Status", f"{MARK} open, fixed or closed")]
-    first = report.causes[0].judged if report.causes else None
+    first = next(iter(report.causes), None)
     files = [f"read from {source.path} ({source.format}, {source.rows:,} rows)" for source in run.sources]
     logs = [f"Log {item.text}: {item.how}" for item in report.open if item.how]
     others = [f"Look at {item.leaf.id}: {item.leaf.title}" for item in report.also]
@@ -199,7 +199,7 @@ def postmortem(diagnosis: Diagnosis, options: RenderOptions = DEFAULT_OPTIONS) -
         meaning="\n\n".join(filter(None, [*_beside_the_title(report), escape(report.meaning)])),
         timeline=listed(f"{run.unit} {step:,}: {escape(text)}" for step, text in happened),
         evidence=f"{listed(map(escape, [*dict.fromkeys(seen), *files]))}\n\n{_entries(path(report))}",
-        state=f"{escape(first.state)}: {escape(first.cause.text)}" if first and first.state in STRONG else "not known",
+        state=f"{escape(first.state)}: {escape(first.cause.says)}" if first and first.state in STRONG else "not known",
         causes=_entries(map(cause_entry, report.causes)),
         do_now=_entries(to_do(report), "- [ ]"),
         prevention=listed(escape(f"The NaN monitor {sentence}.") for sentence in report.monitor[:1]),

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from functools import cached_property
-from itertools import chain, groupby
+from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec.structs import replace
 
 from stabtree.common.answer import UNKNOWN, YES
 from stabtree.common.text import in_words
 from stabtree.diagnosis.account import unexplained
-from stabtree.diagnosis.missing import RERUN
-from stabtree.diagnosis.result import SILENT, CauseState
+from stabtree.diagnosis.act import how
 from stabtree.measures.registry import any_floats
-from stabtree.report.advice import MAX_TO_DO, Action, changes_of, do_now, repeats
+from stabtree.report.advice import Action, do_now
 from stabtree.report.page import BADGES, Tick
 from stabtree.report.rows import quoted
 from stabtree.report.words import (
@@ -40,31 +41,10 @@ if TYPE_CHECKING:
     from stabtree.report.rows import Quoted
     from stabtree.tree.model import Leaf
 
-MAX_CAUSES = 3
-MAX_NAMES = 2  # to log next
-MAX_DECIDED = 48  # characters: with what to log a line of a screen
+MAX_TO_DO = 3
 FIX_OF_MISREAD = (
     "`stabtree inspect` shows which; write the log again with plain numbers in these places, and diagnose that."
 )
-
-
-class CauseRow(NamedTuple):
-    """A cause beside its own fixes, filled with this run's numbers, and what was seen of it or is missing, if any."""
-
-    judged: JudgedCause
-    why: str
-    fixes: tuple[str, ...]
-
-    @property
-    def word(self) -> str:
-        """Its state as a person reads it: what no log could test is possible."""
-        state = self.judged.state
-        return str(CauseState.POSSIBLE if state is CauseState.NOT_CHECKABLE else state)
-
-    @property
-    def silent(self) -> bool:
-        """Whether nothing in the log supports it."""
-        return self.judged.state in SILENT
 
 
 class Walk(NamedTuple):
@@ -178,19 +158,20 @@ class Report:
 
     @cached_property
     def do_now(self) -> tuple[Action, ...]:
-        """What to do, at most a few things; last what else must be fixed, and the restart."""
+        """What to do, at most a few things; what else must be fixed comes before the last one."""
         finding = self.finding
         if finding is None:
             return ()
         actions = do_now(finding, doubtful=self._doubtful)
         second = next((item for item in self.also if self._must_be_fixed(item, finding)), None)
-        if second is None or not second.advice or repeats(second.advice[0].text, actions):
+        first = do_now(second)[:1] if second else ()
+        if second is None or not first or first[0].kind in {action.kind for action in actions}:
             return actions
-        title, fix = second.leaf.title, second.advice[0]
-        text = f"Before the restart: {title[:1].lower()}{title[1:]}. {fix.text}"
+        title = second.leaf.title
+        also = replace(first[0], text=f"Before the restart: {title[:1].lower()}{title[1:]}. {first[0].text}")
         kept = actions[: MAX_TO_DO - 1]
         last = [action for action in actions[MAX_TO_DO - 1 :] if action.strong]  # a restart is always named
-        return (*kept[: len(kept) - len(last)], Action(text, reason=fix.reason, fix=fix.text), *last)
+        return (*kept[: len(kept) - len(last)], also, *last)
 
     @staticmethod
     def _must_be_fixed(other: Incident, finding: Incident) -> bool:
@@ -202,48 +183,23 @@ class Report:
         crashed = ENDING in finding.leaf.events or ENDING in other.leaf.events
         return crashed or (was_first and other.leaf.severity is Severity.CRITICAL)
 
-    @cached_property
-    def causes(self) -> tuple[CauseRow, ...]:
-        """Causes beside their fixes, strongest first, without a fix that gives a setting yet another value."""
-        advised: dict[str, str] = {}
-        for action in self.do_now:
-            advised |= changes_of(action.whole)
-        rows = []
-        for judged in self.finding.causes if self.finding else ():
-            fixes = []
-            for fix in judged.cause.fixes:
-                changes = changes_of(fix)
-                if changes | advised == advised | changes:
-                    advised |= changes
-                    fixes.append(fix)
-            rows.append(CauseRow(judged, judged.evidence[0].text if judged.evidence else judged.reason, tuple(fixes)))
-        return tuple(rows)
+    @property
+    def causes(self) -> tuple[JudgedCause, ...]:
+        """The causes to tell, likeliest first, and last one that the log speaks against."""
+        return self.finding.causes if self.finding else ()
 
     @property
-    def shown_causes(self) -> tuple[CauseRow, ...]:
-        """The strongest causes, without those that nothing speaks for though they were tested."""
-        return tuple(row for row in self.causes if not row.silent)[:MAX_CAUSES]
+    def undecided(self) -> str:
+        """A sentence where the log does not tell the causes apart; else empty."""
+        if self.finding is None or not self.finding.undecided:
+            return ""
+        return "The log does not tell the causes apart."
 
-    @cached_property
+    @property
     def log_next(self) -> str:
-        """What to log to decide between the causes; empty where nothing would decide anything about the finding."""
-        diagnosis, run = self.diagnosis, self.diagnosis.run
-        judged = [row.judged for row in self.causes if not row.silent]
-        settled = bool(diagnosis.findings) and diagnosis.findings[0].decision is not None
-        if settled or any(item.state == CauseState.CONFIRMED for item in judged):
-            return ""
-        if len({item.cause.short or item.cause.text for item in judged}) < 2:
-            return ""
-        wanted = dict.fromkeys(chain.from_iterable(item.missing for item in judged))
-        names = [name for name in wanted if name != RERUN and not run.has(name) and run.setting(name) is None]
-        if names:
-            verb = "they separate" if names[1:] else "it separates"
-            return f"{in_words(names[:MAX_NAMES])}: {verb} these causes"
-        for item in diagnosis.log_next:
-            text = next((text for text in item.decides if not text.startswith("whether the cause is")), "")
-            if text and len(text) <= MAX_DECIDED:
-                return f"{in_words(list(item.names)[:MAX_NAMES])}: decides {text}"
-        return ""
+        """What to log, since it would tell the causes apart; empty where nothing is wrong."""
+        names = self.finding.log_next if self.finding and self.finding.is_alarm else ()
+        return in_words([how(name) for name in names])
 
     @cached_property
     def walks(self) -> tuple[Walk, ...]:

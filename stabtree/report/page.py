@@ -48,8 +48,6 @@ CAUSE_SIGNS = {
     CauseState.CONFIRMED: "●",
     CauseState.LIKELY: "◐",
     CauseState.POSSIBLE: "○",
-    CauseState.NOT_CONFIRMED: "·",
-    CauseState.NOT_CHECKABLE: "?",
     CauseState.RULED_OUT: "–",
 }
 

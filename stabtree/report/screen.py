@@ -15,7 +15,6 @@ from stabtree.common.lazy import np
 from stabtree.common.text import clean, first_few, inert, to_ascii
 from stabtree.context.find import context_of
 from stabtree.diagnosis.account import not_read
-from stabtree.diagnosis.result import STRONG
 from stabtree.loaders.assemble.choice import ENOUGH
 from stabtree.report import words
 from stabtree.report.advice import add_actions
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from stabtree.diagnosis.result import Diagnosis, Visit
-    from stabtree.report.model import CauseRow
     from stabtree.report.page import Line, Page, Piece
     from stabtree.report.rows import Quoted
     from stabtree.run import Run
@@ -244,35 +242,18 @@ def _meaning(page: Page, report: Report, form: int) -> None:
 
 
 def _causes(page: Page, report: Report, form: tuple[int, int]) -> None:
-    """Add the strongest causes, each with what speaks for it beside it: how many, and in how many lines each."""
+    """Add the causes, each with the number that speaks for it: how many, and in how many lines each."""
     most, max_lines = form
-    rows, room, names, seen = _distinct(report.shown_causes)[:most], page.width - LABEL - STATE, [], []
-    for row in rows:
-        cause, text = row.judged.cause, page.plain(row.why) if row.judged.evidence else ""
-        name = page.plain(cause.text)
-        if len(name) + 2 > room - len(text) and cause.short:
-            name = page.plain(cause.short)
-        names.append(clipped(name, room))
-        seen.append(text)
-    width = max(map(len, names), default=0) + 2
-    head = "Causes"
-    for row, name, text in zip(rows, names, seen, strict=True):
-        whole = len(text) <= room - width
-        pieces = [(f"{head:<{LABEL}}", "heading"), (f"{row.word:<{STATE}}", row.word)]
-        page.lines([[*pieces, (f"{name:<{width}}", ""), (text if whole else "", "dim")]])
-        if not whole and max_lines > 1:
-            page.lines([[(" " * (LABEL + STATE), ""), (why, "dim")] for why in uncut(text, room, max_lines - 1)])
+    head, room = "Causes", page.width - LABEL - STATE
+    for item in report.causes[:most]:
+        name, seen = page.plain(item.cause.says), page.plain(item.evidence[0].text if item.evidence else "")
+        word = str(item.state)
+        page.lines([[(f"{head:<{LABEL}}", "heading"), (f"{word:<{STATE}}", word), (clipped(name, room), "")]])
+        if seen and max_lines > 1:
+            page.lines([[(" " * (LABEL + STATE), ""), (why, "dim")] for why in uncut(seen, room, max_lines - 1)])
         head = ""
-
-
-def _distinct(rows: Sequence[CauseRow]) -> list[CauseRow]:
-    """Return causes, each short text once; without evidence only where few others have some."""
-    enough = sum(bool(row.judged.evidence) for row in rows) >= MAX_BARE
-    found: dict[str, CauseRow] = {}
-    for row in rows:
-        if row.judged.evidence or row.judged.state in STRONG or not enough:
-            found.setdefault(row.judged.cause.short or row.judged.cause.text, row)
-    return list(found.values())
+    if report.undecided and most > 1:
+        page.lines([[(" " * LABEL, ""), (report.undecided, "dim")]])
 
 
 def _labelled(page: Page, label: str, *pieces: Piece | str, width: int = LABEL) -> None:

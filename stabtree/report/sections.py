@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from stabtree.report.advice import do_now
 from stabtree.report.explain import reference_to
 from stabtree.report.page import BADGES, CAUSE_SIGNS, TICK_SIGNS
 from stabtree.report.words import FURTHER, answer_word, because, in_order, seen, step_prefix
@@ -13,8 +14,8 @@ from stabtree.report.words import FURTHER, answer_word, because, in_order, seen,
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stabtree.diagnosis.result import Diagnosis, Incident
-    from stabtree.report.model import CauseRow, Open, Report, Walk
+    from stabtree.diagnosis.result import Diagnosis, Incident, JudgedCause
+    from stabtree.report.model import Open, Report, Walk
 
 BULLET, NUMBER, PARAGRAPH = "-", "1.", ""
 
@@ -59,24 +60,21 @@ class Topic(Struct, frozen=True):
 
 def sections(report: Report) -> list[Topic]:
     """Return what a report says below its head; sections with nothing in them are left out."""
-    diagnosis, shown = report.diagnosis, report.shown_causes
-    rest = [row for row in report.causes if row not in shown]
-    advice, see = (report.finding.advice, report.finding.leaf.see) if report.finding else ((), ())
-    fixes = [Item(fix.text, below=(why,) * bool(why)) for fix, why in zip(advice, because(advice), strict=True)]
-    links = [Item(f"See {reference_to(diagnosis.tree, link)}") for link in see if advice]
+    diagnosis = report.diagnosis
+    see = report.finding.leaf.see if report.finding else ()
+    links = [Item(f"See {reference_to(diagnosis.tree, link)}") for link in see]
     unjudged = report.finding is None
     answers, others = diagnosis.answer_notes, report.log_notes[len(report.unexplained) :]
     found = [
         Topic("What it means", tuple(meaning(report)), PARAGRAPH, background=False),
         Topic("Do now", tuple(to_do(report)), NUMBER, background=False),
-        Topic("Causes", tuple(map(cause_entry, shown)), background=False),
+        Topic("Causes", (*map(cause_entry, report.causes), *_texts(report.undecided)), background=False),
         Topic("Log next", _texts(report.log_next), PARAGRAPH, background=False),
         Topic("Also found", tuple(map(other_entry, report.also)), background=False),
         Topic("Not checked, and what to log next time", tuple(map(open_entry, report.open)), background=not unjudged),
         Topic("Path", tuple(path(report))),
         Topic("What happened, in order", tuple(_events(report))),
-        Topic("Further causes", tuple(map(cause_entry, rest))),
-        Topic("All fixes, in the order in which to try them", (*fixes, *links), NUMBER),
+        Topic("Read on", tuple(links)),
         Topic("NaN monitor", _texts(*report.monitor)),
         Topic("Trees", tuple(_trees(diagnosis))),
         Topic("Your answers", _texts(*answers)),
@@ -105,18 +103,16 @@ def to_do(report: Report) -> Iterator[Item]:
         yield Item(action.text, strong=strong, below=tuple(filter(None, (*branches, reason))))
 
 
-def cause_entry(row: CauseRow) -> Item:
-    """Return a cause with all that was seen of it, and what fixes it."""
-    seen = [item.text for item in row.judged.evidence] or [row.why]
-    fixes = (f"fix: {fix}" for fix in row.fixes)
-    head = f"{CAUSE_SIGNS[row.judged.state]} {row.word}"
-    return Item(row.judged.cause.text, head, str(row.judged.state), below=(*filter(None, seen), *fixes))
+def cause_entry(item: JudgedCause) -> Item:
+    """Return a cause with all that was seen of it."""
+    head = f"{CAUSE_SIGNS[item.state]} {item.state}"
+    return Item(item.cause.says, head, str(item.state), below=tuple(seen.text for seen in item.evidence))
 
 
 def other_entry(finding: Incident) -> Item:
-    """Return a further finding: what was seen, what it means, and what fixes it."""
+    """Return a further finding: what was seen, what it means, and what to do."""
     leaf = finding.leaf
-    seen, fixes = (item.text for item in finding.evidence), (f"fix: {fix.text}" for fix in finding.advice)
+    seen, fixes = (item.text for item in finding.evidence), (action.text for action in do_now(finding)[:1])
     text = f"{step_prefix(finding)}{leaf.title} ({leaf.id})"
     return Item(text, BADGES[leaf.severity].word, str(leaf.severity), below=(*seen, leaf.why, *fixes))
 

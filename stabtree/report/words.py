@@ -21,14 +21,13 @@ from stabtree.measures.registry import finite
 from stabtree.metrics.table import all_metrics
 from stabtree.report.page import Tick, clipped, counted
 from stabtree.run import UNSCALED
-from stabtree.tree.fixes import untagged
 from stabtree.tree.model import BRIEF, Severity, Take
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from stabtree.context.model import Context, Known
-    from stabtree.diagnosis.result import Diagnosis, Fix, Happening, Incident, Visit
+    from stabtree.diagnosis.result import Diagnosis, Happening, Incident, Visit
     from stabtree.measures.batches import Replay
     from stabtree.report.advice import Action
     from stabtree.run import Run, Series
@@ -230,9 +229,7 @@ def all_clear(diagnosis: Diagnosis) -> bool:
 
 def _needs_nothing(item: Incident) -> bool:
     """Whether a finding is a note that needs no action."""
-    # What fits the run of a note's advice says so; of a note without advice, its first fix.
-    advice = item.fixes or tuple(map(untagged, item.leaf.fixes[:1]))
-    idle = item.leaf.unended or any(text.startswith(NOTHING) for text in advice)
+    idle = item.leaf.unended or item.leaf.fix.startswith(NOTHING)
     return item.leaf.severity is Severity.NOTE and idle
 
 
@@ -270,12 +267,12 @@ def unchecked(diagnosis: Diagnosis) -> str:
     return f"{len(diagnosis.missing):,} of {len(asked):,} questions"
 
 
-def because(actions: Iterable[Action | Fix]) -> list[str]:
+def because(actions: Iterable[Action]) -> list[str]:
     """Return the reason of each action as a clause; empty where it has none, or the same as the one before it."""
     clauses, last = [], ""
     for action in actions:
-        clauses.append(f"because {action.reason}" if action.reason not in ("", last) else "")
-        last = action.reason
+        clauses.append(f"because {action.why}" if action.why not in ("", last) else "")
+        last = action.why
     return clauses
 
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-from itertools import chain
 from typing import TYPE_CHECKING
 
 from stabtree.common.answer import NO, UNKNOWN
 from stabtree.common.text import near, stays_inside
-from stabtree.context.find import USUAL, kinds_of_run
 from stabtree.measures import MEASURES, all_values, measure_named, measure_names
 from stabtree.metrics.table import by_name
 from stabtree.run import OTHERS
@@ -29,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from stabtree.measures.registry import Measure
-    from stabtree.tree.model import Case, Cause
+    from stabtree.tree.model import Case
 
 Mistake = tuple[str, str, str]
 """The name of a node, as `§1`, `fact spike`, `test 0` or its id; the key that it is about, if any; the text."""
@@ -42,22 +40,18 @@ def check(tree: Tree) -> list[Mistake]:
     """Return the mistakes in the nodes of a tree; what leads where is for `check_reach`, where there are none."""
     found = [*_nodes(tree), *_others(tree), *_sections(tree)]
     is_walked = tree.sections and tree.questions and tree.leaves
-    is_read_only = (tree.entries or tree.signatures) and not tree.questions
+    is_read_only = tree.entries and not tree.questions
     if not is_walked and not is_read_only:
         found.append(("", "", "a tree needs at least one section, one question and one leaf"))
     return found
 
 
 def _nodes(tree: Tree) -> Iterator[Mistake]:
-    """Yield the mistakes in questions, leaves and causes."""
+    """Yield the mistakes in questions and leaves."""
     for question in tree.questions.values():
         yield from _of(question.id, f"question {question.id} ", _question(tree, question))
     for leaf in tree.leaves.values():
         yield from _of(leaf.id, f"leaf {leaf.id} ", _leaf(tree, leaf))
-        for cause in leaf.causes:
-            yield from _of(leaf.id, f"cause {cause.id} ", (("causes", text) for _, text in _cause(tree, cause)))
-    for signature in tree.signatures:
-        yield from _of(signature.id, f"cause {signature.id} ", _cause(tree, signature))
 
 
 def _others(tree: Tree) -> Iterator[Mistake]:
@@ -185,36 +179,6 @@ def _stated_twice(item: Asking | FactParams) -> Iterator[str]:
         yield f"states {min(both)!r} under params and under advanced"
 
 
-def _cause(tree: Tree, cause: Cause) -> Iterator[tuple[str, str]]:
-    yield from _test(tree, cause)
-    if cause.moves and cause.moves not in by_name():
-        yield "moves", f"moves {cause.moves!r}, which is no metric{near(cause.moves, by_name())}"
-    for key, words in cause.holds.items():
-        yield from _at("holds", fixes.circumstance_mistakes(key, words))
-    yield from _at("", _weighing(cause))
-    yield from _at("fixes", chain.from_iterable(map(fixes.mistakes, cause.fixes)))
-    if cause.short_fix and not cause.fixes:
-        yield "short_fix", "has a short_fix, but no fix that it shortens"
-
-
-def _weighing(cause: Cause) -> Iterator[str]:
-    """Yield the mistakes in what speaks for and against a cause."""
-    for item in cause.expects:
-        yield from fixes.clue_mistakes(item.clue, item.when)
-        if not item.weight > 1:
-            yield f"expects {item.clue} with the weight {item.weight:g}; it must be above 1"
-    for name, text in cause.refuted_by.items():
-        yield from fixes.clue_mistakes(name, text)
-    for key, kinds in cause.usual.items():
-        if key not in USUAL:
-            yield f"is usual {key!r}{near(key, USUAL)}; known are {', '.join(USUAL)}"
-        for word in kinds:
-            if word not in kinds_of_run():
-                yield f"is {key} for {word!r}, which is no kind of run{near(word, kinds_of_run())}"
-    if cause.ask and not cause.fixes:
-        yield "has a question, but no fix for its yes"
-
-
 def _fact(stated: FactParams) -> Iterator[str]:
     fact = MEASURES.get(stated.id)
     if fact is None or fact.verdicts:
@@ -232,15 +196,9 @@ def _fact(stated: FactParams) -> Iterator[str]:
 
 def _leaf(tree: Tree, leaf: Leaf) -> Iterator[tuple[str, str]]:
     """Yield the mistakes in a leaf, each with the key that it belongs to."""
-    for key, what in (("fixes", "a fix"), ("source", "a source")):
-        if not getattr(leaf, key):
-            yield key, f"lacks {what}"
-    yield from _at("fixes", chain.from_iterable(map(fixes.mistakes, leaf.fixes)))
-    if leaf.decide is not None:
-        texts = (leaf.decide.ask, *leaf.decide.branches.values())
-        yield from _at("decide", chain.from_iterable(map(fixes.mistakes, texts)))
-        if len(leaf.decide.branches) < MIN_BRANCHES:
-            yield "decide", "has a question that decides, with fewer than two branches"
+    if not leaf.source:
+        yield "source", "lacks a source"
+    yield from _at("fix", fixes.mistakes(leaf.fix))
     if leaf.headline and leaf.headline.count(BRIEF) != 1:
         yield "headline", f"has a headline without {BRIEF}, or with more than one"
     for event in leaf.events:

@@ -1,4 +1,4 @@
-"""Composes trees: several into one, checks into questions and leaves, signatures into the leaves they name."""
+"""Composes trees: several into one, checks into questions and leaves."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ def compose(trees: Sequence[Tree], left_out: Sequence[Part] = ()) -> Tree:
     What the first tree states of facts applies to all.
 
     Args:
-        trees: the trees; the signatures of each are added to the leaves of all.
-        left_out: trees that were not loaded, whose leaves a signature may name all the same.
+        trees: the trees.
+        left_out: trees that were not loaded.
 
     Raises:
-        ValueError: if two of them use an id twice, or a signature names a leaf that none has.
+        ValueError: if two of them use an id twice.
     """
     ids: Counter[str] = Counter()
     for tree in trees:
@@ -47,18 +47,8 @@ def compose(trees: Sequence[Tree], left_out: Sequence[Part] = ()) -> Tree:
     if twice:
         raise ValueError(f"{', '.join(twice[:3])}: used by more than one of {', '.join(tree.name for tree in trees)}")
     named = [replace(section, tree=tree.name) for tree in trees for section in tree.sections]
-    whole = replace(reduce(_join, trees), sections=tuple(named))
-    leaves = dict(whole.leaves)
-    for signature in whole.signatures:
-        for id_ in signature.of:
-            if id_ in leaves:
-                causes = leaves[id_].causes
-                if all(cause.id != signature.id for cause in causes):
-                    leaves[id_] = replace(leaves[id_], causes=(*causes, signature))
-            elif not left_out:
-                raise ValueError(f"the cause {signature.id} is of {id_!r}, which is not a leaf of the composed trees")
     parts = [Part(tree.name, tree.title, tree.when) for tree in trees]
-    return replace(whole, leaves=leaves, parts=(*parts, *left_out))
+    return replace(reduce(_join, trees), sections=tuple(named), parts=(*parts, *left_out))
 
 
 def _join(tree: Tree, other: Tree) -> Tree:
@@ -70,7 +60,6 @@ def _join(tree: Tree, other: Tree) -> Tree:
         groups={**tree.groups, **other.groups},
         entries={**tree.entries, **other.entries},
         facts=merge_facts(tree.facts, other.facts),
-        signatures=(*tree.signatures, *other.signatures),
     )
 
 
@@ -81,7 +70,7 @@ def ok_leaf(tree: str) -> str:
 
 _ASKED = ("id", "ask", "short", "test", "params", "advanced", "like", "person", "see", "source")
 _ENDED = (
-    *("title", "severity", "headline", "causes", "fixes", "decide", "restart", "take", "events", "lasting", "unended"),
+    *("title", "severity", "headline", "kind", "fix", "restart", "take", "events", "lasting", "unended"),
     *("see", "source"),
 )
 
@@ -104,7 +93,6 @@ def expand_checks(tree: str, checks: Sequence[Check]) -> tuple[list[Section], li
                 title=NOTHING,
                 severity=Severity.OK,
                 why="Nothing that these checks look for is in the log.",
-                fixes=("Nothing to do.",),
                 needs=tuple(check.id for check in checks if check.needed),
                 source="stabtree",
             )
@@ -166,7 +154,6 @@ def beside(tree: Tree, owner: Tree, used: Iterable[Tree]) -> Tree:
         tree = replace(
             tree,
             **{key: without(getattr(tree, key), taken) for key in ("questions", "leaves", "groups", "entries")},
-            signatures=tuple(item for item in tree.signatures if item not in other.signatures),
         )
     return tree
 

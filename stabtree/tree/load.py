@@ -1,10 +1,10 @@
 """Loads trees from YAML files and checks them completely: all mistakes at once, each with its line.
 
 A file holds `name`, `title`, `sections` (id, title, entry), `questions` and `leaves`, or the short form of all three,
-`checks`; besides `entries`, and `causes` for leaves of other trees. Their keys are the attributes of the classes in
+`checks`; besides `entries`. Their keys are the attributes of the classes in
 `stabtree.tree.model`. Further rules: every edge leads to a question or a leaf, no walk goes round in a circle, every
 node can be reached, every verdict of a measure has an edge (without one for `unknown` the walk takes `no`), every
-parameter exists, has its type and a value, every leaf has a fix and a source. A user's tree need not state every
+parameter exists, has its type and a value, every leaf has a source. A user's tree need not state every
 number: what it leaves out is what the shipped trees state of the same fact or measure.
 """
 
@@ -31,11 +31,8 @@ from stabtree.tree.model import (
     LEAF,
     NOTHING,
     Case,
-    Cause,
     Check,
-    Decide,
     Entry,
-    Expectation,
     FactParams,
     Group,
     Leaf,
@@ -44,7 +41,6 @@ from stabtree.tree.model import (
     Quick,
     Section,
     Severity,
-    Signature,
     Take,
     Tree,
     TreeFile,
@@ -61,7 +57,7 @@ if TYPE_CHECKING:
     from stabtree.run import Run
     from stabtree.tree.check import Mistake
 
-Node = TypeVar("Node", bound=Question | Cause)
+Node = TypeVar("Node", bound=Question)
 
 LARGEST_BYTES = 1_000_000
 MISTAKES_SHOWN = 20
@@ -73,10 +69,9 @@ NODES: dict[str, Any] = {
     "entries": Entry,
     "facts": FactParams,
     "checks": Check,
-    "causes": Signature,
     "tests": Case,
 }
-_INNER = {"expects": Expectation, "quick": Quick, "decide": Decide}
+_INNER = {"quick": Quick}
 _FIELDS = {name: kind.__struct_fields__ for name, kind in {**NODES, **_INNER}.items()}
 _SINGULAR = {"leaves": "leaf", "entries": "entry"}
 _STEP = re.compile(r"\.(\w+)|\[(\d+)\]")  # of where msgspec says that something is, `$.questions[0].go`
@@ -107,12 +102,11 @@ def load_trees(run: Run | None = None, folder: str | Path | None = None) -> Tree
     if run is not None:
         idle = {name: head for name, head in heads().items() if head.when and not any(map(run.has, head.when))}
     if folder is None:
-        return _composed_shipped(tuple(without(heads(), idle)), configured=run is None or bool(run.config))
+        return _composed_shipped(tuple(without(heads(), idle)))
     own = [tree for tree in _in_folder(folder) if CONFIG not in tree.when]
     idle = without(idle, {*chain.from_iterable(tree.uses for tree in own)})
     trees = list(map(load_tree, without(heads(), idle)))
     trees += [beside(tree, trees[0], map(load_tree, tree.uses)) for tree in own]
-    trees[0] = _with_setting_causes(trees[0])
     return _composed(trees, folder, tuple(idle.values()))
 
 
@@ -126,7 +120,7 @@ def load_preflight(folder: str | Path | None = None) -> Tree:
     if not folder:
         return ours
     own = [beside(tree, ours, map(load_tree, tree.uses)) for tree in _in_folder(folder) if CONFIG in tree.when]
-    return _composed([replace(ours, signatures=()), *own], folder) if own else ours
+    return _composed([ours, *own], folder) if own else ours
 
 
 def _in_folder(folder: str | Path) -> list[Tree]:
@@ -154,24 +148,9 @@ def load_known() -> Tree:
 
 
 @cache
-def _composed_shipped(names: tuple[str, ...], *, configured: bool) -> Tree:
-    """Return shipped trees composed: the same for all runs that log the same.
-
-    Args:
-        names: their names.
-        configured: whether the run has a configuration, which may be the cause.
-    """
-    trees = list(map(load_tree, names))
-    if configured:
-        trees[0] = _with_setting_causes(trees[0])
-    return compose(trees, tuple(without(heads(), names).values()))
-
-
-def _with_setting_causes(tree: Tree) -> Tree:
-    """Return a tree with the settings that explain a failure as causes, each with the parameters of its rule."""
-    rules = load_tree(PREFLIGHT)
-    causes = (replace(cause, params=resolved(rules, cause), like="") for cause in rules.signatures)
-    return replace(tree, signatures=(*tree.signatures, *causes))
+def _composed_shipped(names: tuple[str, ...]) -> Tree:
+    """Return shipped trees composed, by their names: the same for all runs that log the same."""
+    return compose(list(map(load_tree, names)), tuple(without(heads(), names).values()))
 
 
 def load_defining(word: str) -> Tree | None:
@@ -357,7 +336,6 @@ def tree_of(file: TreeFile) -> Tree:
         groups=_by_id(file.groups),
         entries=_by_id(file.entries),
         facts=_by_id(file.facts),
-        signatures=file.causes,
     )
 
 
@@ -380,7 +358,7 @@ def schema(tests: Iterable[str]) -> dict[str, Any]:
     kinds = made["$defs"]
     for shape in kinds.values():
         shape["description"] = shape.get("description", "").partition("\n\n")[0]
-    for kind in ("Question", "Check", "Cause", "Signature"):
+    for kind in ("Question", "Check"):
         kinds[kind]["properties"]["test"] = {"enum": sorted(tests)}
     top = kinds.pop("TreeFile") | {"title": "A decision tree of stabtree"}
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **top, "$defs": kinds}

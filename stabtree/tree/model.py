@@ -4,21 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Mapping  # noqa: TC003 - read when a file is converted
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
 Param = int | float | bool | str  # as in `measures.registry`, which need not be imported to know what a severity is
 SHORT = 28  # characters: beside an id, an answer and a number in a line of 80
-SHORT_CAUSE = 32  # a cause beside its fix, in a line of 80
-SHORT_FIX = 26
 BRIEF = "{brief}"  # the place in a headline
 LEAF = "{leaf}"  # the place in the address of pages
 NOTHING = "Nothing found"
 
 Short = Annotated[str, Meta(max_length=SHORT)]
-ShortCause = Annotated[str, Meta(max_length=SHORT_CAUSE)]
-ShortFix = Annotated[str, Meta(max_length=SHORT_FIX)]
+
+Kind = Literal[
+    "nan",
+    "inf",
+    "divergence",
+    "slow-divergence",
+    "spike-recovered",
+    "spike-persistent",
+    "plateau-from-start",
+    "stalled",
+    "overfit",
+    "collapse",
+    "rl-collapse",
+    "zero-loss",
+    "fp16-collapse",
+    "crash",
+    "other",
+    "unclear",
+]
+"""What a finding may be: the words of a leaf's `kind`, and of what a cause explains."""
 
 
 class Severity(StrEnum):
@@ -155,88 +171,6 @@ class Part(Struct, frozen=True):
     loaded: bool = True
 
 
-class Expectation(Node, frozen=True):
-    """What the log shows where a cause holds.
-
-    Attributes:
-        clue: the name of the clue.
-        when: the condition that it meets, as `"> 20"` or `fp16, bf16`.
-        weight: how many times likelier that is with this cause than with another one; where the log shows the contrary,
-            the cause is less likely by the same factor.
-        source: where the weight comes from: labelled runs, or the document.
-    """
-
-    clue: str
-    when: str
-    weight: float
-    source: str
-
-
-class Decide(Node, frozen=True):
-    """One thing to find out that decides what to do.
-
-    Attributes:
-        ask: the question, or the trial to run.
-        branches: what may come out of it -> what to do then.
-    """
-
-    ask: str
-    branches: Mapping[str, str]
-
-
-class Cause(Node, frozen=True):
-    """A possible cause, which a `test` looks for; a `quiet` one is reported only if something speaks for it.
-
-    Attributes:
-        short: the cause in few characters, for a line that it shares with its fix.
-        short_fix: its first fix in few characters, for the same line.
-        holds: what it needs, as `{precision: [fp16]}`: it is left out if the run is known to be another, and only
-            possible if that is not known. The words are those of `stabtree.context.find`.
-        proof: whether a yes of its test proves it; else it makes it likely.
-        moves: the series that it moves first, as `weight_norm`: if that left its course before the trouble and before
-            all others, the cause is likely and comes first; if it followed, the cause is possible at most. Without a
-            test the cause is reported only for the first mover, if no tested cause explains that.
-        usual: which runs often or rarely have it, as `{rare: [any], often: [resumed]}`.
-        expects: the clues that speak for it, each with the condition that it meets and how much it weighs.
-        refuted_by: clue -> the condition under which the cause is ruled out and not reported.
-        ask: a yes-or-no question that a person can answer at once and that decides whether it is the cause.
-    """
-
-    id: str
-    text: str
-    test: str = ""
-    params: Mapping[str, Param] = {}
-    advanced: Mapping[str, Param] = {}
-    like: str = ""
-    short: ShortCause = ""
-    short_fix: ShortFix = ""
-    fixes: tuple[str, ...] = ()
-    see: tuple[str, ...] = ()
-    quiet: bool = False
-    holds: Mapping[str, tuple[str, ...]] = {}
-    proof: bool = True
-    moves: str = ""
-    usual: Mapping[str, tuple[str, ...]] = {}
-    expects: tuple[Expectation, ...] = ()
-    refuted_by: Mapping[str, str] = {}
-    ask: str = ""
-    sound: bool = False
-
-
-class Signature(Cause, frozen=True, kw_only=True):
-    """A cause that is added to leaves of any composed tree; it never raises an alarm by itself.
-
-    Attributes:
-        of: the leaves.
-        source: where the cause comes from.
-        example: a run that had it.
-    """
-
-    of: tuple[str, ...]
-    source: str
-    example: str = ""
-
-
 class Section(Node, frozen=True):
     """A part of the tree with its own entry question; walked on its own after the path has ended.
 
@@ -269,7 +203,7 @@ class Section(Node, frozen=True):
 
 
 class FactParams(Node, frozen=True):
-    """What a tree states of a fact: one value a walk, for all questions and causes that ask for it.
+    """What a tree states of a fact: one value a walk, for all questions that ask for it.
 
     Attributes:
         id: the fact's name.
@@ -298,7 +232,7 @@ class Question(Node, frozen=True):
         params: what the tree sets of the measure's parameters.
         advanced: those that only fine-tune a guard; `explain --full` shows them.
         literal: what `--literal` sets besides.
-        like: id of a question or a cause whose parameters, and its facts', this one takes over where its measure has
+        like: id of a question whose parameters, and its facts', this one takes over where its measure has
             the same.
         go: verdict -> id of the next question or leaf.
         person: how a person finds the answer where the data can't.
@@ -339,9 +273,8 @@ class Leaf(Node, frozen=True):
         headline: the same with `{brief}` for what was seen in this run; used if the evidence has such words.
         severity: how bad it is.
         why: what the diagnosis means.
-        causes: possible causes, likeliest first.
-        fixes: what to do, in order.
-        decide: what decides between causes with different fixes, where no cause says what to ask.
+        kind: what kind of finding it is; the causes that explain this kind are weighed.
+        fix: what to do by its own document, where only that knows it; it comes before other actions.
         restart: whether to advise a checkpoint to restart from.
         take: which checkpoint that is.
         events: the kinds of event that it describes, words of `EVENTS`: findings of one event are merged.
@@ -362,9 +295,8 @@ class Leaf(Node, frozen=True):
     severity: Severity
     headline: str = ""
     why: str = ""
-    causes: tuple[Cause, ...] = ()
-    fixes: tuple[str, ...] = ()
-    decide: Decide | None = None
+    kind: Kind = "other"
+    fix: str = ""
     restart: bool = False
     take: Take = Take.BEFORE
     events: tuple[str, ...] = ()
@@ -399,7 +331,6 @@ class Check(Node, frozen=True):
     title: str
     severity: Severity
     means: str
-    fixes: tuple[str, ...]
     source: str
     short: Short = ""
     headline: str = ""
@@ -411,8 +342,8 @@ class Check(Node, frozen=True):
     advanced: Mapping[str, Param] = {}
     like: str = ""
     person: str = ""
-    causes: tuple[Cause, ...] = ()
-    decide: Decide | None = None
+    kind: Kind = "other"
+    fix: str = ""
     restart: bool = False
     take: Take = Take.BEFORE
     events: tuple[str, ...] = ()
@@ -438,7 +369,6 @@ class TreeFile(Node, frozen=True, kw_only=True):
         entries: what no log can decide.
         facts: what it states of facts; of several trees the first one owns them.
         checks: questions with their leaves in one.
-        causes: causes for leaves of any tree.
         tests: runs with the leaf that each must reach.
         pages: the address of a leaf's page, with `{leaf}` for its id; a leaf's own `page` overrides it.
         version: what the file says of itself.
@@ -458,7 +388,6 @@ class TreeFile(Node, frozen=True, kw_only=True):
     entries: tuple[Entry, ...] = ()
     facts: tuple[FactParams, ...] = ()
     checks: tuple[Check, ...] = ()
-    causes: tuple[Signature, ...] = ()
     tests: tuple[Case, ...] = ()
     pages: str = ""
     version: str = ""
@@ -470,7 +399,6 @@ class Tree(Struct, frozen=True):
     Attributes:
         version: what its file says; a shipped tree has that of stabtree.
         facts: what it states of facts, by their names.
-        signatures: causes for leaves of any tree, put there by `compose`.
         parts: the trees that it was composed of; empty for a single tree.
     """
 
@@ -487,7 +415,6 @@ class Tree(Struct, frozen=True):
     uses: tuple[str, ...] = ()
     entries: Mapping[str, Entry] = {}
     facts: Mapping[str, FactParams] = {}
-    signatures: tuple[Signature, ...] = ()
     tests: tuple[Case, ...] = ()
     pages: str = ""
     parts: tuple[Part, ...] = ()

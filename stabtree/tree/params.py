@@ -15,7 +15,7 @@ from stabtree.common.lazy import np, per_object
 from stabtree.common.text import near
 from stabtree.measures import MEASURES, all_values, measure_named
 from stabtree.measures.lines import LINE
-from stabtree.tree.model import Cause, FactParams, Question, Tree
+from stabtree.tree.model import FactParams, Question, Tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from stabtree.tree.model import Group
 
 Values = dict[str, dict[str, "Param"]]
-Node = TypeVar("Node", bound=Question | Cause)
-Asking = Question | Cause
+Node = TypeVar("Node", bound=Question)
+Asking = Question
 """A node that may ask a measure."""
 
 LARGEST = 10**12  # of a parameter: beyond any number of steps, and harmless to compute with
@@ -133,21 +133,13 @@ def fits(value: object, parameter: Parameter) -> bool:
 
 
 def asking(tree: Tree) -> Iterator[Asking]:
-    """Yield all nodes that may ask a measure: questions, causes of leaves, signatures."""
+    """Yield all nodes that may ask a measure."""
     yield from tree.questions.values()
-    for leaf in tree.leaves.values():
-        yield from leaf.causes
-    yield from tree.signatures
 
 
 def each_asking(tree: Tree, change: Callable[[Any], Any]) -> Tree:
     """Return a tree with each node that may ask a measure changed."""
-    return replace(
-        tree,
-        questions={id_: change(node) for id_, node in tree.questions.items()},
-        leaves={id_: replace(leaf, causes=tuple(map(change, leaf.causes))) for id_, leaf in tree.leaves.items()},
-        signatures=tuple(map(change, tree.signatures)),
-    )
+    return replace(tree, questions={id_: change(node) for id_, node in tree.questions.items()})
 
 
 def find_node(tree: Tree, id_: str) -> Asking:

@@ -29,11 +29,12 @@ if TYPE_CHECKING:
 PACKAGE = Path(__file__).parents[1]
 INSTALLED = PACKAGE / "_trees"  # where a wheel has the trees; in a checkout they are beside the package
 MAIN = "phase19"
-DEFAULT = (MAIN, "convergence", "precision", "sft", "grpo", "signatures", "errors")
+DEFAULT = (MAIN, "convergence", "precision", "sft", "grpo", "errors")
 PREFLIGHT = "preflight"
 KNOWN = (*DEFAULT, PREFLIGHT)
 """All that can be explained; a log is walked through the default ones, a configuration through the last."""
 CALIBRATION = "calibration.yaml"
+TABLES = ("causes.yaml", "actions.yaml")
 HEAD = 2000  # characters
 _HEAD = re.compile(r"^(name|title|when): (.*)$", re.MULTILINE)
 _TITLED = re.compile(r"\bid: ([\w.-]+)[^\n]*\n(?: +(?!ask|title)[a-z]+: [^\n]*\n){0,4}? +(?:ask|title): ([^\n]+)")
@@ -48,7 +49,7 @@ def trees_folder() -> Path:
 def shipped() -> dict[str, Path]:
     """Return the files of the shipped trees, by name."""
     files = sorted(trees_folder().glob("*.yaml"))
-    return {path.stem: path for path in files if path.name != CALIBRATION}
+    return {path.stem: path for path in files if path.name not in (CALIBRATION, *TABLES)}
 
 
 @cache
@@ -72,7 +73,7 @@ def shipped_titles() -> Mapping[str, str]:
 def names_defining(id_: str) -> list[str]:
     """Return the names of the shipped trees that may define an id."""
     word = re.escape(id_)
-    mark = rf"\bid: [\"']?{word}[\"']?\s*[,\n}}]|\bleaf: {word}\s*[,\n]|\bof: \[[^]]*\b{word}\b"
+    mark = rf"\bid: [\"']?{word}[\"']?\s*[,\n}}]|\bleaf: {word}\s*[,\n]"
     return _names_with(id_, mark)
 
 

@@ -49,7 +49,7 @@ def screen(outcomes: Sequence[Outcome], look: RenderOptions = DEFAULT_OPTIONS) -
         for finding in found.findings:
             page.blank()
             _title(page, finding)
-            for head, text in _rows(finding, every_fix=True):
+            for head, text in _rows(finding):
                 page.item((head, "dim"), [(text, "")], indent=INDENT, head_width=HEAD)
         page.blank()
         page.line((coverage(found), "heading"))
@@ -125,7 +125,7 @@ def _several(outcomes: Sequence[Outcome], look: RenderOptions) -> str:
         _head(page, found, outcome.name)
         for finding in found.findings:
             severity, title = finding.leaf.severity, f"  {finding_title(finding)} "
-            fix = f": {finding.fixes[0]}" if finding.fixes else ""
+            fix = next((f": {action.text}" for action in finding.actions), "")
             pieces = [(str(severity), f"{severity} word"), (title, ""), (f"({finding.leaf.id})", "id"), (fix, "dim")]
             page.line(*pieces, indent=INDENT, hanging=INDENT)
     counts = Counter(outcome.verdict for outcome in outcomes)
@@ -151,11 +151,11 @@ def _title(page: Page, finding: Incident) -> None:
     page.lines([[(word, f"{word} word"), (f"  {title}", "heading"), (leaf, "id")]])
 
 
-def _rows(finding: Incident, *, every_fix: bool = False) -> Iterator[tuple[str, str]]:
+def _rows(finding: Incident) -> Iterator[tuple[str, str]]:
     """Yield the value that decided, what it costs to leave it, what to do, and who says so."""
     yield "now", _decisive(finding)
     yield "cost", finding.leaf.why
-    yield from (("fix", fix) for fix in (finding.fixes if every_fix else finding.fixes[:1]))
+    yield from (("fix", action.text) for action in finding.actions)
     yield "from", finding.leaf.source
 
 
@@ -252,7 +252,7 @@ def markdown(outcomes: Sequence[Outcome], look: RenderOptions = DEFAULT_OPTIONS)
                 f"**{finding.leaf.severity}**",
                 f"{escape(finding_title(finding))} ({escape(finding.leaf.id)})",
                 *map(escape, (_decisive(finding), finding.leaf.why)),
-                "<br>".join(map(escape, finding.fixes)),
+                "<br>".join(escape(action.text) for action in finding.actions),
                 escape(finding.leaf.source),
             )
             for finding in found.findings

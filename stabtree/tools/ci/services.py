@@ -312,7 +312,7 @@ def sarif(judged: Judged, look: RenderOptions = DEFAULT_OPTIONS) -> str:
             "id": one.rule,
             "shortDescription": {"text": clean(leaf.title)},
             "fullDescription": {"text": why},
-            "help": {"text": "\n".join([why, *(clean(plain(fix), MAX_TEXT) for fix in leaf.fixes)])},
+            "help": {"text": "\n".join(filter(None, [why, clean(plain(leaf.fix), MAX_TEXT)]))},
             "defaultConfiguration": {"level": SARIF[COMMANDS[leaf.severity]]},
             **({"helpUri": leaf.page} if leaf.page else {}),
         }

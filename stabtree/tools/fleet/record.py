@@ -159,7 +159,7 @@ def record_of(
         more=max(len(found.findings) - 1, 0),
         restart_step=main.restart and main.restart.checkpoint_step,
         # Going back has a step of its own.
-        first=next((action.text for action in do_now(main) if action.fix), ""),
+        first=next((action.text for action in do_now(main) if not action.strong), ""),
     )
 
 
