@@ -35,6 +35,7 @@ WORTH = 0.25  # an action after the first is told only where so much help is exp
 HARM = 0.6  # how much a likely harm counts against a likely help
 MAX_LOGGED = 2
 BEST, BEFORE, FRESH = "restore-best-checkpoint", "restart-from-before", "start-fresh"
+KEEP = "keep-best"
 MAX_BATCHES = 4
 MAX_NAME = 40
 EARLY_ROWS = 3  # trouble within so few rows was there from the start
@@ -51,7 +52,7 @@ def actions(item: Incident, weighed: Sequence[Weighed], observed: Observations) 
     ranked = [
         (score, action)
         for score, action in _ranked(item, weighed, observed)
-        if (action.says != RESTART and action.id != FRESH) or action.id in wanted
+        if action.id in wanted or (action.says != RESTART and action.id not in (FRESH, *([KEEP] if wanted else [])))
     ]
     told: list[Advice] = []
     if item.leaf.fix:

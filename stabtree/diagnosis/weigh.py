@@ -152,7 +152,9 @@ def judged(weighed: Sequence[Weighed]) -> tuple[JudgedCause, ...]:
     rival = max((p for name, p in whole.items() if name not in family), default=0.0)
     if first.proof is not None:
         told = [_told(first, CauseState.CONFIRMED)]
-    elif own >= LIKELY and own >= AGAINST_NEXT * rival:
+    elif own >= LIKELY and own >= AGAINST_NEXT * rival and any(
+        factor > 1 for item in weighed if item.cause.wider in family for factor, _ in item.found
+    ):
         told = [_told(first, CauseState.LIKELY)]
     else:
         told = [_told(first, CauseState.POSSIBLE)]
