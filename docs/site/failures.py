@@ -9,12 +9,13 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from docs.site import markup as md
+from docs.site.causes import evidence
 from docs.site.examples import COARSE, FINE, curves, examples, near, terminal, thumbnail
 from docs.site.markup import code, finding, listed, part, prose, shipped, text, to
-from docs.site.nodes import answers, fixes, looked_for, rule
+from docs.site.nodes import answers, fixes, rule
 from stabtree.common.answer import UNKNOWN
+from stabtree.report.explain import action_in_words, usual_actions, usual_causes
 from stabtree.report.svg import style
-from stabtree.tree.fixes import plain
 from stabtree.tree.load import load_tree
 from stabtree.tree.model import EVENTS, Severity, Take
 
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
 
     from docs.site.examples import Example
     from stabtree.diagnosis.result import Visit
-    from stabtree.tree.model import Cause, Leaf, Question, Section
+    from stabtree.tree.model import Leaf, Question, Section
+    from stabtree.tree.tables import Cause
 
 INTRO = """A picture for each thing that stabtree can find: the curve of a run that ends there, or the message that a
 trainer printed. Look for the one that resembles yours. Its page shows how the failure is told from its neighbours, what
@@ -36,7 +38,7 @@ TAKES = {
     Take.BEST: "Keep the checkpoint nearest to the best evaluation; nothing is trained on from there.",
     Take.NEWEST: "From the newest checkpoint: the trouble has not touched the weights.",
 }
-MAX_SEEN, MAX_ALIKE = 3, 6
+MAX_SEEN, MAX_ALIKE, MAX_CAUSES = 3, 6, 5
 MAX_QUOTED = 230  # characters
 
 
@@ -63,8 +65,7 @@ def failures() -> list[list[Leaf]]:
     groups: dict[tuple[object, ...], list[Leaf]] = defaultdict(list)
     for leaf in shipped().leaves.values():
         if leaf.page:
-            shared = "#" in leaf.page and leaf.fixes
-            groups[(leaf.of, leaf.fixes) if shared else (leaf.id,)].append(leaf)
+            groups[(leaf.of, leaf.fix) if "#" in leaf.page and leaf.fix else (leaf.id,)].append(leaf)
     return [*groups.values()]
 
 
@@ -106,9 +107,11 @@ def _parts(leaves: Sequence[Leaf], level: int) -> Iterator[str]:
         yield part("What stabtree says", md.raw(terminal(example)), _heading_it(example))
     yield part("How it is told from its neighbours", *_neighbours(leaf, whole=bool(level)), level=level)
     judged = {item.cause.id: item.state for item in example.finding.causes} if example and example.finding else {}
-    causes = (_cause(cause, f"*here {judged[cause.id]}*" if cause.id in judged else "") for cause in leaf.causes)
-    yield part("What may be behind it", "\n".join(causes), level=level)
-    yield part("What to do", fixes(leaf.fixes), _escalation(leaf), level=level)
+    causes = usual_causes(leaf)[:MAX_CAUSES]
+    named = (_cause(cause, f"*here {judged[cause.id]}*" if cause.id in judged else "") for cause in causes)
+    yield part("What may be behind it", "\n".join(named), level=level)
+    texts = [leaf.fix] * bool(leaf.fix) + [*map(action_in_words, usual_actions(leaf))]
+    yield part("What to do", fixes(texts), _escalation(leaf), level=level)
     yield part("Where to restart", _restart(leaf, example), level=level)
     yield part("Sources, and where to read on", _sources(leaf), level=level)
 
@@ -167,10 +170,8 @@ def _neighbours(leaf: Leaf, *, whole: bool) -> Iterator[str]:
 
 
 def _cause(cause: Cause, state: str) -> str:
-    """Return a cause: what it is, what looks for it, and its fixes."""
-    see = f" See {'; '.join(map(md.reference, cause.see))}." if cause.see else ""
-    lines = [f"- **{prose(cause.text)}** {state}".rstrip(), f"  {looked_for(cause)}{see}"]
-    return "\n\n".join([*lines, "\n".join(f"  - {prose(plain(fix))}" for fix in cause.fixes)])
+    """Return a cause: what it is, and what speaks for it and against it."""
+    return f"- **{prose(cause.says)}** {state} {to(f'cause-{cause.id}', cause.id)}. {evidence(cause)}"
 
 
 def _escalation(leaf: Leaf) -> str:
@@ -222,7 +223,7 @@ def card(leaf: Leaf) -> str:
     picture = thumbnail(example) or f"<code>{escape(quoted(example))}</code>" if example else ""
     patterns = " ".join(str(question.params.get("pattern", "")) for question in leading(leaf))
     messages = re.sub(r"\\[a-zA-Z]|[^\w' ]+", " ", patterns).split()
-    words = " ".join([leaf.why, *(cause.text for cause in leaf.causes), *dict.fromkeys(messages)])
+    words = " ".join([leaf.why, *(cause.says for cause in usual_causes(leaf)), *dict.fromkeys(messages)])
     return (
         f'<a class="shot" href="../{md.address(leaf)}" data-seen="{" ".join(leaf.events)}" '
         f'data-severity="{leaf.severity}" data-words="{escape(words)}">{picture}<b>{escape(leaf.title)}</b>'

@@ -14,6 +14,7 @@ from stabtree.measures import all_questions
 from stabtree.metrics.table import by_name
 from stabtree.report.markdown import table as plain_table
 from stabtree.tree.load import load_known
+from stabtree.tree.tables import tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -40,7 +41,8 @@ def shipped() -> Tree:
 def labels() -> frozenset[str]:
     """Return the labels of everything that is described on some page."""
     tree = shipped()
-    nodes = [*tree.questions, *tree.groups, *tree.entries, *(item.id for item in tree.signatures)]
+    nodes = [*tree.questions, *tree.groups, *tree.entries]
+    nodes += [*(f"cause-{id_}" for id_ in tables().causes), *(f"action-{id_}" for id_ in tables().actions)]
     leaves = [leaf.id for leaf in tree.leaves.values() if leaf.page]
     others = [*(f"{METRIC}-{name}" for name in by_name()), *(f"{MEASURE}-{name}" for name in all_questions())]
     return frozenset(label.lower() for label in (*nodes, *leaves, *others))

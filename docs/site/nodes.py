@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from docs.site import causes
 from docs.site import markup as md
 from docs.site.lookup import measured, reads
 from docs.site.markup import MEASURE, METRIC, code, finding, listed, part, prose, shipped, table, text, to
@@ -19,9 +20,9 @@ from stabtree.tree.params import fact_params, fine, known, settable
 from stabtree.tree.shipped import KNOWN, PREFLIGHT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
-    from stabtree.tree.model import Cause, Entry, Group, Question, Signature, Tree
+    from stabtree.tree.model import Entry, Group, Question, Tree
     from stabtree.tree.params import Asking
 
 ABOUT = (
@@ -38,16 +39,18 @@ def pages() -> dict[str, str]:
     rows = [
         (
             f"[{text(tree.title)}]({name}.md)",
-            *(str(len(nodes) or "") for nodes in (tree.questions, tree.entries, tree.signatures)),
+            *(str(len(nodes) or "") for nodes in (tree.questions, tree.entries)),
             "`stabtree check CONFIG`" if name == PREFLIGHT else "`stabtree diagnose RUN`",
         )
         for name, tree in trees.items()
     ]
-    contents = "\n".join(("```{toctree}", ":hidden:", *trees, "```"))
-    index = md.page(
-        "The trees", ABOUT, table(("tree", "questions", "entries", "known causes", "walked by"), rows), contents
-    )
-    return {"nodes/index.md": index, **{f"nodes/{name}.md": _tree(tree) for name, tree in trees.items()}}
+    contents = "\n".join(("```{toctree}", ":hidden:", *trees, "causes", "actions", "```"))
+    index = md.page("The trees", ABOUT, table(("tree", "questions", "entries", "walked by"), rows), contents)
+    return {
+        **causes.pages(),
+        "nodes/index.md": index,
+        **{f"nodes/{name}.md": _tree(tree) for name, tree in trees.items()},
+    }
 
 
 def _tree(tree: Tree) -> str:
@@ -67,13 +70,8 @@ def _tree(tree: Tree) -> str:
         *(part(text(heading), *map(_question, asked)) for heading, asked in sections.items()),
         part("Nodes that hold findings", *map(_group, tree.groups.values())),
         part("Entries, for a person", *(_entry(whole.entries[id_]) for id_ in tree.entries)),
-        part("Known causes", *(_signature(item) for item in whole.signatures if item.id in _ids(tree.signatures))),
         _last(tree.see, tree.source),
     )
-
-
-def _ids(nodes: Iterable[Signature]) -> set[str]:
-    return {node.id for node in nodes}
 
 
 def exits(question: Question) -> dict[str, list[str]]:
@@ -179,29 +177,6 @@ def _entry(node: Entry) -> str:
     return part(
         f"{node.id}: {text(node.title)}", *lines, fixes(node.fixes), _last(node.see, node.source), level=3, at=node.id
     )
-
-
-def _signature(node: Signature) -> str:
-    return part(
-        f"{node.id}: {text(node.text)}",
-        prose(node.example),
-        looked_for(node),
-        fixes(node.fixes),
-        settings(node),
-        f"A cause of {', '.join(map(to, node.of))}." if node.of else "",
-        _last(node.see, node.source),
-        level=3,
-        at=node.id,
-    )
-
-
-def looked_for(cause: Cause) -> str:
-    """Return what looks for a cause in a log, and of which runs it is told."""
-    test = MEASURES.get(cause.test)
-    asked = f"Looked for by {to(test.name, kind=MEASURE)}: {prose(test.question)}" if test else "No log can test it."
-    moves = f"Likely where {to(cause.moves, kind=METRIC)} left its course before all others." if cause.moves else ""
-    holds = " and ".join(f"{text(key)} is {' or '.join(map(code, words))}" for key, words in cause.holds.items())
-    return " ".join(filter(None, (asked, moves, f"Told only where {holds}." if holds else "")))
 
 
 def fixes(texts: Sequence[str], mark: str = "1.") -> str:

@@ -19,14 +19,13 @@ if TYPE_CHECKING:
 MIN_LETTERS = 4  # of a part of an id that is a word of its own
 SECTION = re.compile(r"§.*|[qQ]\d+(?:\.\d*)?")
 MISTYPED = 0.85  # how much of the name of a metric is a mistake in it: `grad_nrom`
-WORD = re.compile(r"[a-z ]+")  # what may be a word of a text as well as the name of a column
 MAX_WHOLE = 3  # nodes found by their text that are shown whole; more are a line each
 
 
 def explain(
     node: Annotated[
         str | None,
-        typer.Argument(help="An id (Q2.3, spike-minor, §2), a metric (grad_norm), or words to search for (spike)."),
+        typer.Argument(help="An id (Q2.3, lr-too-high, §2), a metric (grad_norm), or words to search for (z-loss)."),
     ] = None,
     judge: Annotated[JudgeOptions, Only("tree")] = JudgeOptions(),  # noqa: B008 - frozen
     all_: Annotated[bool, typer.Option("--all", help="Explain every node.")] = False,
@@ -80,7 +79,8 @@ def _explained(tree: Tree, word: str, *, full: bool) -> str:
         about = about_metric(tree, metric, named=word, width=width, color=color)
         return about + (f"\n{listed(found)}" if found and full else more)
     column = about_column(word, width=width, color=color)
-    mentioned = found and (not column or (WORD.fullmatch(word) and any(nodes.mentions(node, word) for node in found)))
+    # What a title or a heading names is a topic, and comes before a column of that name.
+    mentioned = found and (not column or nodes.rank(tree, found[0], word) > 1)
     if by_id or mentioned:
         if len(found) > MAX_WHOLE and not by_id:
             return listed(found)

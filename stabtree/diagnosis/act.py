@@ -130,15 +130,11 @@ def _branches(
     """Yield the answers of a test, each with what to do then: what helps most against the causes that are left."""
     told: set[str] = set()
     for answer, left in action.splits.items():
-        rest = [one for one in weighed if one.cause.id in left]
-        whole = sum(one.p for one in rest)
-        if not whole:
-            continue
-        rest = [one._replace(p=one.p / whole) for one in rest]
-        for _, other in _ranked(item, rest, observed):
-            fits = other.id != action.id and not other.ask and RESTART not in other.says and LOG_NEXT not in other.says
-            fits = fits and other.id not in told and any(other.helps.get(one.cause.id) for one in rest)
-            if fits and not writer.is_pointless(other.says):
+        p = {one.cause.id: one.p for one in weighed if one.cause.id in left}
+        helps = [(_sum(p, other.helps), other) for _, other in _ranked(item, weighed, observed)]
+        for much, other in sorted(helps, key=lambda pair: -pair[0]):
+            fits = much > 0 and other.id != action.id and not other.ask and other.id not in told
+            if fits and other.says != RESTART and not writer.is_pointless(other.says):
                 told.add(other.id)
                 yield answer, writer.write(other.says)
                 break

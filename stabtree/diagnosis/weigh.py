@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from stabtree.common.answer import Answer
     from stabtree.measures.registry import Measured
+    from stabtree.tree.model import Kind
     from stabtree.tree.tables import Cause
 
 LIKELY, AGAINST_NEXT = 0.6, 3.0
@@ -97,12 +98,13 @@ class Weighed(NamedTuple):
     proof: Seen | None = None
 
 
-def weigh(kind: str, observed: Observations) -> tuple[Weighed, ...]:
+def weigh(kind: Kind, observed: Observations) -> tuple[Weighed, ...]:
     """Return the causes that explain a kind of finding, likeliest first.
 
     What was not logged changes nothing. Of observations that tell the same only the strongest counts.
     """
-    kind = "nan" if kind == "inf" else kind
+    if kind == "inf":
+        kind = "nan"
     rows = [cause for cause in tables().causes.values() if kind in cause.explains]
     known = []
     for cause in rows:
@@ -152,8 +154,10 @@ def judged(weighed: Sequence[Weighed]) -> tuple[JudgedCause, ...]:
     rival = max((p for name, p in whole.items() if name not in family), default=0.0)
     if first.proof is not None:
         told = [_told(first, CauseState.CONFIRMED)]
-    elif own >= LIKELY and own >= AGAINST_NEXT * rival and any(
-        factor > 1 for item in weighed if item.cause.wider in family for factor, _ in item.found
+    elif (
+        own >= LIKELY
+        and own >= AGAINST_NEXT * rival
+        and any(factor > 1 for item in weighed if item.cause.wider in family for factor, _ in item.found)
     ):
         told = [_told(first, CauseState.LIKELY)]
     else:

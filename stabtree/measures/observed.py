@@ -105,7 +105,7 @@ def _around(event: Event, series: Series) -> tuple[Floats, Floats]:
 
 @measure()
 def rate_times_usual(run: Run, context: Context, lr: Series | None = None) -> Seen | None:
-    """Compare the rate with usual ones: above 1 it is so many times the highest, below 1 a part of the lowest."""
+    """Return how many times the highest usual rate it is: 1 for a usual one, below 1 a part of the lowest."""
     known = run.setting("lr")
     rate = float(known) if isinstance(known, int | float) and known > 0 else peak_rate(run, lr)
     usual = usual_rates(run, context)

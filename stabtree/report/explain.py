@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import re
-from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common.text import docstring, first_few, in_words
 from stabtree.measures import measure_named
+from stabtree.measures.table import MEASURES
 from stabtree.report.page import Page, clipped, counted, in_lines
-from stabtree.report.trees import HEAD, field, metrics_of, read_by, shown_value
+from stabtree.report.trees import HEAD, field, read_by, shown_value
 from stabtree.run import CONFIG
-from stabtree.tree.fixes import insert, plain, tags
-from stabtree.tree.model import NOTHING, Cause, Entry, Group, Leaf, Question, Signature, Tree
+from stabtree.tree.fixes import plain
+from stabtree.tree.model import NOTHING, Entry, Group, Leaf, Question, Tree
 from stabtree.tree.params import fact_params, fine, known, settable
 from stabtree.tree.shipped import calibrations, shipped_titles
+from stabtree.tree.tables import CONFIG as SETTING
+from stabtree.tree.tables import CONTEXT, LOG_NEXT, RESTART, Action, Cause, condition, tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -28,34 +30,16 @@ LISTED = MAX_LINES - 2  # lines of a list, which ends with what it leaves out
 NAMES = 20  # of findings, where a metric is shown on one screen
 NAMED = 6  # ids of nodes that go with the first one
 RULE_OF_SEVERAL = 160  # characters, where its sentences are short
+SHORT_WORD = 4  # letters; such a word is searched for as a whole
 RULE = 200  # characters; a longer rule is cut to its first clauses
-FEW = 3  # clues that are named where a cause has no test
 HALF = -1.0  # of a limit, as a strength
 UNSEEN = {"right": "of such alarms are right", "named": "of such failures raise an alarm"}
-# How the docstring of a clue begins -> how a sentence goes on with it.
-_VERBS = {"Return ": "", "Count the ": "the number of ", "Count ": "the number of ", "Say ": "", "Measure ": ""}
-_VERBS |= {"Find ": "", "Compare ": "how "}
-_COMPARED = re.compile(r"(>=|<=|>|<|=)\s*(.+)")
-_SIGNS = {">": "above", ">=": "at least", "<": "below", "<=": "at most", "=": "exactly"}
-# What only the log of a run can fill, and a sentence can do without.
-_UNREAD = re.compile(r"\s*\(\{=\w+\}\)|: \{=\w+\}(?=[.;,]|$)")
+_SIGNS = {">": "above", ">=": "at least", "<": "below", "<=": "at most", "=": "is"}
 _LITERAL = re.compile(r"\s*\(literal: [^()]*\)")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
 
 
-class CauseOf(NamedTuple):
-    """A cause with the leaves that it is a cause of."""
-
-    cause: Cause
-    leaves: tuple[Leaf, ...]
-
-    @property
-    def id(self) -> str:
-        """The id of the cause."""
-        return self.cause.id
-
-
-Node = Question | Leaf | Group | Entry | CauseOf
+Node = Question | Leaf | Group | Entry | Cause | Action
 
 
 class Room(NamedTuple):
@@ -76,18 +60,16 @@ FULL = Room(999, 999, 999, full=True)
 
 
 def every(tree: Tree) -> list[Node]:
-    """Return all nodes: questions, groups, leaves, entries, and signatures as causes."""
-    signatures = [
-        CauseOf(item, tuple(tree.leaves[id_] for id_ in item.of if id_ in tree.leaves)) for item in tree.signatures
-    ]
-    return [*tree.questions.values(), *tree.groups.values(), *tree.leaves.values(), *tree.entries.values(), *signatures]
+    """Return all nodes: questions, groups, leaves, entries, and the rows of both tables."""
+    own: list[Node] = [*tree.questions.values(), *tree.groups.values(), *tree.leaves.values(), *tree.entries.values()]
+    return [*own, *tables().causes.values(), *tables().actions.values()]
 
 
 def find(tree: Tree, word: str) -> tuple[list[Node], bool]:
     """Return the nodes that a word names, and whether it names them by id rather than by their text.
 
-    An id of a question, leaf or cause; a node of the document that holds several (`Q1.4`, `Q2`, `§2`, `2`);
-    else every node whose texts contain the word.
+    An id; a node of the document that holds several (`Q1.4`, `Q2`, `§2`, `2`); else every node whose texts hold the
+    words, those first whose title does.
     """
     wanted, nodes = _id(word), every(tree)
     homes = [(node, (node.of if isinstance(node, Leaf) else node.id).lower()) for node in nodes]
@@ -97,21 +79,27 @@ def find(tree: Tree, word: str) -> tuple[list[Node], bool]:
     ]
     # The leaf of a check that finds nothing is named by its own id alone.
     named = [node for node in exact if node.id.lower() == wanted or getattr(node, "title", "") != NOTHING]
-    if not named:
-        having = [leaf for leaf in tree.leaves.values() if any(cause.id.lower() == wanted for cause in leaf.causes)]
-        causes = [cause for leaf in having for cause in leaf.causes if cause.id.lower() == wanted]
-        named = [CauseOf(causes[0], tuple(having))] if causes else []
     number = wanted.removeprefix("q")
     if not named and number.replace(".", "").isdigit():
         named = [node for node, home in homes if home == f"q{number}" or home.startswith(f"q{number}.")]
     if named or "§" in word:  # the number of a section occurs in many texts
         return sorted(named, key=lambda node: not is_named(node, word)), True
-    return [node for node in nodes if all(part in _words(node) for part in wanted.split())], False
+    ranked = [(rank(tree, node, wanted), node) for node in nodes]
+    return [node for much, node in sorted(ranked, key=lambda pair: -pair[0]) if much], False
 
 
-def mentions(node: Node, word: str) -> bool:
-    """Whether a text of a node has the word as a whole."""
-    return re.search(rf"(?<![\w/]){re.escape(_id(word))}(?![\w/])", _words(node)) is not None
+def rank(tree: Tree, node: Node, words: str) -> int:
+    """Return how well a node fits words: 3 where its title has them all, 2 where its section's has, 1 where a text has.
+
+    A word of up to four letters must be there as a whole: `lr` is no part of `already`.
+    """
+    section = tree.section(node.section).title if isinstance(node, Question) else ""
+    texts = (f"{title_of(node)} {node.id.replace('-', ' ')}", section, _words(node))
+    parts = [rf"(?<![\w/]){re.escape(part)}" + r"(?![\w/])" * (len(part) <= SHORT_WORD) for part in _id(words).split()]
+    for place, text in enumerate(texts):
+        if parts and all(re.search(part, text.lower()) for part in parts):
+            return len(texts) - place
+    return 0
 
 
 def is_named(node: Node, word: str) -> bool:
@@ -125,17 +113,17 @@ def _id(word: str) -> str:
 
 def _words(node: Node) -> str:
     """Return all texts of a node, to be searched."""
-    if isinstance(node, CauseOf):
-        return " ".join((node.id, node.cause.text, *node.cause.fixes)).lower()
-    names = ("id", "ask", "title", "why", "rule", "person", "test", "symptom", "cause", "probe", "knob")
-    causes = chain.from_iterable((cause.text, *cause.fixes) for cause in getattr(node, "causes", ()))
-    return " ".join((*(getattr(node, name, "") for name in names), *causes, *getattr(node, "fixes", ()))).lower()
+    names = ("id", "ask", "title", "why", "rule", "person", "test", "symptom", "cause", "probe", "knob", "fix", "says")
+    pattern = getattr(node, "params", {}).get("pattern", "")
+    return " ".join((*(getattr(node, name, "") for name in names), str(pattern), *getattr(node, "fixes", ()))).lower()
 
 
 def title_of(node: Node) -> str:
     """Return the question of a node, or its title."""
-    if isinstance(node, CauseOf):
-        return node.cause.text
+    if isinstance(node, Cause):
+        return node.says
+    if isinstance(node, Action):
+        return action_in_words(node)
     return node.title if isinstance(node, Leaf | Entry) else node.ask
 
 
@@ -160,7 +148,7 @@ def one_screen(tree: Tree, nodes: list[Node], *, named: str = "", width: int = 1
     if others and alike and not is_named(first, named):
         return listing(nodes, width=width, color=color)
     text = asked = ""
-    if not isinstance(first, Entry | CauseOf):
+    if not isinstance(first, Entry | Cause | Action):
         question = first if isinstance(first, Question) else tree.questions.get(getattr(first, "of", ""))
         home = tree.section(question.section).tree if question else ""
         # What a tree that waits for a configuration alone asks is asked of that.
@@ -211,20 +199,20 @@ def _titles(page: Page, name: str, texts: Iterable[str], room: Room) -> None:
 
 
 def _numbered(page: Page, fixes: Sequence[str], sentences: int) -> None:
-    fixes = [first_sentences(fix_in_words(fix), sentences) for fix in fixes]
-    if len(fixes) == 1:
-        field(page, "fix", fixes[0])
+    """Add what to do; how many sentences are left out of it is said."""
+    texts = [first_sentences(plain(fix), sentences) for fix in fixes]
+    if len(texts) == 1:
+        field(page, "fix", texts[0])
     else:
-        field(page, "fixes", *(f"{number}. {fix}" for number, fix in enumerate(fixes, 1)))
+        field(page, "fixes", *(f"{number}. {text}" for number, text in enumerate(texts, 1)))
 
 
 def _add(page: Page, tree: Tree, node: Node, room: Room) -> None:
     """Add a node: its id and title, where it is from, then its fields."""
     more: list[Piece] = []
     hanging, see = len(node.id) + 2, getattr(node, "see", ())
-    if isinstance(node, CauseOf):
-        see = node.cause.see
-        origin = f"a cause · {node.cause.source if isinstance(node.cause, Signature) else node.leaves[0].of}"
+    if isinstance(node, Cause | Action):
+        origin = " · ".join(filter(None, ("a cause" if isinstance(node, Cause) else "what to do", node.source)))
     elif isinstance(node, Leaf):
         more, hanging = [("  ", ""), (f" {node.severity} ", str(node.severity))], 2
         origin = f"{node.of} · {node.source}"
@@ -282,17 +270,46 @@ def _end(tree: Tree, id_: str) -> str:
 
 
 def _leaf_fixes(page: Page, leaves: Sequence[Leaf], room: Room) -> None:
-    """Add the first fixes of the leaves that are alarms; of a single one several."""
-    sentences, fixes = room.sentences if room.full else 1, {}
-    for leaf in [leaf for leaf in leaves if leaf.severity.is_alarm] or leaves:
-        # Its own, and those of its causes where it has none.
-        if own := leaf.fixes or tuple(chain.from_iterable(cause.fixes[:1] for cause in leaf.causes)):
-            fixes[leaf.id] = own
-    if len(fixes) == 1:
-        _numbered(page, next(iter(fixes.values()))[: room.fixes], sentences)
-    else:
-        first = [f"{id_}: {first_sentences(fix_in_words(own[0]), sentences)}" for id_, own in fixes.items()]
-        field(page, "fix", *first[: room.fixes])
+    """Add what the document itself says to do about some leaves, then what usually helps."""
+    own = [action for action in tables().actions.values() if {leaf.of for leaf in leaves} & {*action.of}]
+    if own:
+        _titles(page, "fixes", (f"{action_in_words(action)} ({_condition_of(action)})" for action in own), room)
+        return
+    told = [leaf for leaf in leaves if leaf.severity.is_alarm] or leaves
+    usual = ((leaf.fix or next(map(action_in_words, usual_actions(leaf)), "")) for leaf in told)
+    fixes = dict.fromkeys(filter(None, usual))
+    _numbered(page, [*fixes][: room.fixes], room.sentences if room.full else 1)
+
+
+def _condition_of(action: Action) -> str:
+    """Return when a document gives an advice, from its source: `Phase 19, Q1.4: log(0) in the loss`."""
+    return action.source.partition(": ")[2] or action.source
+
+
+def usual_causes(leaf: Leaf) -> list[Cause]:
+    """Return the causes of a finding of this kind, the most frequent first; none where only its document knows."""
+    if leaf.fix and leaf.kind == "other":
+        return []
+    rows = [row for row in tables().causes.values() if leaf.kind in row.explains]
+    return sorted(rows, key=lambda row: -row.explains[leaf.kind])
+
+
+def usual_actions(leaf: Leaf) -> list[Action]:
+    """Return what its own document says to do about a finding, then what usually helps most."""
+    own = [row for row in tables().actions.values() if leaf.of in row.of]
+    p = {row.id: row.explains[leaf.kind] for row in usual_causes(leaf)}
+
+    def help_of(row: Action) -> float:
+        return row.always.get(leaf.kind, 0.0) + sum(p.get(name, 0.0) * much for name, much in row.helps.items())
+
+    rest = sorted((row for row in tables().actions.values() if not row.of), key=help_of, reverse=True)
+    return [*own, *(row for row in rest[:3] if p and help_of(row) > 0)]
+
+
+def action_in_words(action: Action) -> str:
+    """Return what to do, as it reads for any run."""
+    words = action.says.replace(LOG_NEXT, "what would tell the causes apart")
+    return plain(words.replace(RESTART, "Go back to the checkpoint that the report names"))
 
 
 def _group(page: Page, tree: Tree, node: Group, room: Room) -> None:
@@ -300,32 +317,18 @@ def _group(page: Page, tree: Tree, node: Group, room: Room) -> None:
     rule = node.rule.format_map(fact_params(tree))
     field(page, "why", first_sentences(node.why, room.sentences))
     field(page, "rule", rule if room.full else rule_in_short(rule))
-    if room.full:
-        tests = dict.fromkeys(cause.test for cause in chain.from_iterable(leaf.causes for leaf in leaves))
-        measures = filter(None, map(measure_named, tests))
-        field(page, "reads", ", ".join(dict.fromkeys(chain.from_iterable(map(metrics_of, measures)))))
     _titles(page, "holds", (_end(tree, leaf.id) for leaf in leaves), room)
     _leaf_fixes(page, leaves, room)
 
 
 def _leaf(page: Page, tree: Tree, node: Leaf, room: Room) -> None:
     field(page, "means", first_sentences(node.why, room.sentences))
-    head = "causes"
-    for cause in node.causes[: room.causes]:
-        fix = f" → {first_sentences(fix_in_words(cause.fixes[0]), 1)}" if cause.fixes else ""
-        pieces = [(cause.text, ""), (f"  ({cause.id})", "dim")] if room.full else [(cause.text + fix, "")]
-        page.item((head, "dim"), pieces, indent=1, head_width=HEAD)
-        head = ""
-        if room.full:
-            fixes = (f"fix: {fix_in_words(fix)}" for fix in cause.fixes)
-            for line in (f"tested by: {tested_by(cause)}", *fixes, *evidence_of(cause)):
-                page.item(("", ""), [(line, "")], indent=1, head_width=HEAD + 3)
-    if len(node.causes) > room.causes:
-        field(page, "", f"and {len(node.causes) - room.causes} more")
-    _numbered(page, node.fixes[: room.fixes], room.sentences if room.full else 2)
-    if room.full and node.decide:
-        branches = (f"{answer}: {plain(then)}" for answer, then in node.decide.branches.items())
-        field(page, "decides", plain(node.decide.ask), *branches)
+    causes = usual_causes(node)
+    _titles(page, "causes", (f"{cause.says} ({cause.id})" for cause in causes[: room.causes]), room)
+    if len(causes) > room.causes:
+        field(page, "", f"and {len(causes) - room.causes} more: --full")
+    actions = [*([node.fix] if node.fix else []), *map(action_in_words, usual_actions(node))]
+    _numbered(page, actions[: room.fixes], room.sentences if room.full else 2)
     if node.restart:
         field(page, "restart", "from a checkpoint before it began; diagnose names the step")
     if node.escalate:
@@ -340,19 +343,29 @@ def _leaf(page: Page, tree: Tree, node: Leaf, room: Room) -> None:
     field(page, "page", node.page)
 
 
-def _cause(page: Page, tree: Tree, node: CauseOf, room: Room) -> None:
-    cause, measure = node.cause, measure_named(node.cause.test)
-    field(page, "tested by", tested_by(cause))
-    if room.full:
-        field(page, "evidence", *evidence_of(cause))
-    else:
-        field(page, "ask", cause.ask)
-    _numbered(page, cause.fixes[: room.fixes], FULL.sentences)
-    if room.full and measure:
-        _params(page, tree, cause, measure)
-    leaves = [leaf.id for leaf in node.leaves]
-    field(page, "cause of", first_few(leaves, len(leaves) if room.full else NAMED))
-    field(page, "seen in", cause.example if isinstance(cause, Signature) else "")
+def _cause(page: Page, _tree: Tree, node: Cause, room: Room) -> None:
+    ordered = sorted(node.evidence.items(), key=lambda pair: -pair[1])
+    for head, way in (("for it", True), ("against it", False)):
+        texts = [f"{condition_in_words(text)}: ×{much:g}" for text, much in ordered if (much > 1) is way]
+        texts = texts if way else texts[::-1]
+        most = len(texts) if room.full else room.causes
+        field(page, head, *texts[:most], *([f"and {len(texts) - most} more: --full"] if len(texts) > most else []))
+    field(page, "proof", *map(condition_in_words, node.proof))
+    field(page, "explains", ", ".join(f"{kind} ({share:.0%})" for kind, share in node.explains.items()))
+    helped = [row for row in tables().actions.values() if node.id in row.helps]
+    helped.sort(key=lambda row: -row.helps[node.id])
+    field(page, "what helps", *(f"{action_in_words(row)} ({row.id})" for row in helped[: room.fixes]))
+    field(page, "log", in_words(list(node.log)))
+
+
+def _action(page: Page, _tree: Tree, node: Action, room: Room) -> None:
+    field(page, "costs", node.costs)
+    field(page, "asks", node.ask)
+    _titles(page, "answers", (f"{answer}: {in_words(list(left))}" for answer, left in node.splits.items()), room)
+    field(page, "helps", ", ".join(f"{name} ({much:.0%})" for name, much in node.helps.items()))
+    field(page, "harms", ", ".join(node.harms))
+    field(page, "never", *map(condition_in_words, node.never))
+    field(page, "advice of", ", ".join(node.of))
 
 
 FIELDS: dict[type, Callable[..., None]] = {
@@ -360,7 +373,8 @@ FIELDS: dict[type, Callable[..., None]] = {
     Group: _group,
     Leaf: _leaf,
     Entry: _entry,
-    CauseOf: _cause,
+    Cause: _cause,
+    Action: _action,
 }
 
 
@@ -421,62 +435,20 @@ def rule_in_short(rule: str) -> str:
     return clipped(shown, RULE)
 
 
-def clue_in_words(name: str) -> str:
-    """Return what a clue looks at, from the first line of its docstring."""
-    from stabtree.measures.clues import CLUES
-
-    item = CLUES.get(name)
-    text = docstring(item.func).partition("\n")[0].rstrip(".") if item else ""
-    for verb, words in _VERBS.items():
-        if text.startswith(verb):
-            return words + text.removeprefix(verb)
-    return text or name.replace("_", " ")
-
-
 def condition_in_words(text: str) -> str:
-    """Return the condition on a clue in words.
+    """Return a condition as a person says it.
 
-    >>> condition_in_words("> 20"), condition_in_words("fp16, bf16")
-    ('above 20', 'fp16 or bf16')
+    >>> condition_in_words("context.precision = fp16"), condition_in_words("Q2.3 = lr_jump")
+    ('precision is fp16', 'Q2.3 answers lr jump')
     """
-    found = _COMPARED.fullmatch(text.strip())
-    return f"{_SIGNS[found[1]]} {found[2]}" if found else " or ".join(word.strip() for word in text.split(","))
-
-
-def tested_by(cause: Cause) -> str:
-    """Return what looks for a cause in a log."""
-    measure = measure_named(cause.test)
-    if measure:
-        return measure.question
-    clues = dict.fromkeys(map(clue_in_words, (*(item.clue for item in cause.expects), *cause.refuted_by)))
-    return "; ".join(list(clues)[:FEW]) or "nothing: no log shows it"
-
-
-def evidence_of(cause: Cause) -> Iterator[str]:
-    """Yield what decides whether a cause holds."""
-    for item in cause.expects:
-        what = f"{clue_in_words(item.clue)}: {condition_in_words(item.when)}"
-        yield f"speaks for it: {what} ({item.weight:g} times likelier; {item.source})"
-    for name, when in cause.refuted_by.items():
-        yield f"rules it out: {clue_in_words(name)}: {condition_in_words(when)}"
-    for how, runs in cause.usual.items():
-        yield f"{how}: {in_words(['any run' if word == 'any' else word for word in runs])}"
-    if cause.ask:
-        yield f"ask: {plain(cause.ask)}"
-
-
-def fix_in_words(fix: str) -> str:
-    """Return a fix as it reads for any run, with the runs that it is for.
-
-    >>> fix_in_words("{for task: gan}Lower the rate of the discriminator.")
-    'For gan: Lower the rate of the discriminator.'
-    >>> fix_in_words("Train less: {=epochs}. Stop at {=best_step} ({=best_eval}).")
-    'Train less. Stop at [best step].'
-    """
-    runs = [f"{tag.word} {' or '.join(tag.text.split(', '))}" for tag in tags(fix) if tag.word in ("for", "not for")]
-    text = plain(insert(_UNREAD.sub("", fix), lambda clue: f"[{clue.replace('_', ' ')}]"))
-    who = ", ".join(runs)
-    return f"{who[0].upper()}{who[1:]}: {text}" if runs else text
+    found = condition(text)
+    name, value = found.name.removeprefix(CONTEXT).removeprefix(SETTING), found.value.replace("_", " ")
+    measure = measure_named(name) or MEASURES.get(name)
+    if measure is None:
+        return f"{name} {'answers' if name[:1].isupper() else _SIGNS[found.compare]} {value}"
+    what = docstring(measure.func).partition("\n")[0].rstrip(".")
+    what = re.sub(r"^(Return|Count|Compare) ", "", what).partition(":")[0]
+    return f"{what}: {'' if found.compare == '=' else _SIGNS[found.compare] + ' '}{value}"
 
 
 def fitted_texts(id_: str) -> Iterator[str]:

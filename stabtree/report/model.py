@@ -199,7 +199,15 @@ class Report:
     def log_next(self) -> str:
         """What to log, since it would tell the causes apart; empty where nothing is wrong."""
         names = self.finding.log_next if self.finding and self.finding.is_alarm else ()
-        return in_words([how(name) for name in names])
+        if not names:
+            return ""
+        why = "tell the causes apart" if self.finding and self.finding.undecided else "show the cause"
+        return f"{in_words(list(names))}, to {why}"
+
+    @property
+    def how_to_log(self) -> tuple[str, ...]:
+        """How to log each of that."""
+        return tuple(how(name) for name in (self.finding.log_next if self.finding and self.log_next else ()))
 
     @cached_property
     def walks(self) -> tuple[Walk, ...]:

@@ -246,10 +246,12 @@ def _causes(page: Page, report: Report, form: tuple[int, int]) -> None:
     most, max_lines = form
     head, room = "Causes", page.width - LABEL - STATE
     for item in report.causes[:most]:
-        name, seen = page.plain(item.cause.says), page.plain(item.evidence[0].text if item.evidence else "")
-        word = str(item.state)
-        page.lines([[(f"{head:<{LABEL}}", "heading"), (f"{word:<{STATE}}", word), (clipped(name, room), "")]])
-        if seen and max_lines > 1:
+        name, word = page.plain(item.cause.says), str(item.state)
+        seen = page.plain(item.evidence[0].text if item.evidence else "")
+        beside = len(name) + 2 + len(seen) <= room
+        pieces = [(f"{head:<{LABEL}}", "heading"), (f"{word:<{STATE}}", word), (clipped(name, room), "")]
+        page.lines([[*pieces, (f"  {seen}", "dim")] if seen and beside else pieces])
+        if seen and not beside and max_lines > 1:
             page.lines([[(" " * (LABEL + STATE), ""), (why, "dim")] for why in uncut(seen, room, max_lines - 1)])
         head = ""
     if report.undecided and most > 1:

@@ -69,7 +69,7 @@ def sections(report: Report) -> list[Topic]:
         Topic("What it means", tuple(meaning(report)), PARAGRAPH, background=False),
         Topic("Do now", tuple(to_do(report)), NUMBER, background=False),
         Topic("Causes", (*map(cause_entry, report.causes), *_texts(report.undecided)), background=False),
-        Topic("Log next", _texts(report.log_next), PARAGRAPH, background=False),
+        Topic("Log next", _texts(report.log_next, *report.how_to_log), PARAGRAPH, background=False),
         Topic("Also found", tuple(map(other_entry, report.also)), background=False),
         Topic("Not checked, and what to log next time", tuple(map(open_entry, report.open)), background=not unjudged),
         Topic("Path", tuple(path(report))),

@@ -62,7 +62,6 @@ def outline(tree: Tree, *, width: int = 100, color: bool = False) -> str:
     lists = (
         ("Checks, each on its own", [(check.id, check.ask) for check in checks]),
         ("Entries, for a person", [(entry.id, entry.title) for entry in tree.entries.values()]),
-        ("Causes added to leaves", [(item.id, f"{item.text} → {', '.join(item.of)}") for item in tree.signatures]),
     )
     for title, rows in filter(itemgetter(1), lists):
         page.heading(title)

@@ -18,7 +18,7 @@ from stabtree.measures.lines import LINE
 from stabtree.tree.model import FactParams, Question, Tree
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from stabtree.measures.registry import Measure, Param, Parameter
     from stabtree.tree.model import Group
@@ -132,9 +132,9 @@ def fits(value: object, parameter: Parameter) -> bool:
     return isinstance(value, wanted) and parameter.minimum <= value <= LARGEST
 
 
-def asking(tree: Tree) -> Iterator[Asking]:
-    """Yield all nodes that may ask a measure."""
-    yield from tree.questions.values()
+def asking(tree: Tree) -> Iterable[Asking]:
+    """Return all nodes that may ask a measure."""
+    return tree.questions.values()
 
 
 def each_asking(tree: Tree, change: Callable[[Any], Any]) -> Tree:
@@ -143,17 +143,12 @@ def each_asking(tree: Tree, change: Callable[[Any], Any]) -> Tree:
 
 
 def find_node(tree: Tree, id_: str) -> Asking:
-    """Return the question or cause of an id.
+    """Return the question of an id.
 
     Raises:
         KeyError: if there is none.
     """
-    if id_ in tree.questions:
-        return tree.questions[id_]
-    found = next((node for node in asking(tree) if node.id == id_), None)
-    if found is None:
-        raise KeyError(id_)
-    return found
+    return tree.questions[id_]
 
 
 def like_problem(tree: Tree, node: Asking) -> str:
@@ -166,7 +161,7 @@ def like_problem(tree: Tree, node: Asking) -> str:
             node = find_node(tree, node.like)
         except KeyError:
             known = [item.id for item in asking(tree)]
-            return f"is like {node.like!r}, which is neither a question nor a cause{near(node.like, known)}"
+            return f"is like {node.like!r}, which is no question{near(node.like, known)}"
         seen.append(node.id)
     return ""
 
@@ -212,7 +207,8 @@ def fine(tree: Tree, node: Asking) -> set[str]:
 def stated(tree: Tree) -> dict[tuple[str, str], Param]:
     """Return every parameter that a tree states, once: (fact or node, name) -> value."""
     found: dict[tuple[str, str], Param] = {}
-    for item in (*tree.facts.values(), *asking(tree)):
+    items: list[FactParams | Asking] = [*tree.facts.values(), *asking(tree)]
+    for item in items:
         for key, value in {**item.params, **item.advanced}.items():
             found[item.id, key] = value
     return found
