@@ -29,9 +29,11 @@ if TYPE_CHECKING:
     from stabtree.common.lazy import Floats, Ints
     from stabtree.context.model import Context
     from stabtree.measures.movers import Break, Movers
+    from stabtree.measures.progress import Rate
     from stabtree.run import Run, Series
 
-EARLY = 0.02  # no limit: of the rows
+EARLY_ROWS = 3  # no limit: trouble within so few rows was there from the start
+STEADY = 1.15  # no limit: by which the levels of a norm differ though no weight moves
 TINY = 1e-12  # no limit: below it a level is 0
 NOT_TRAINING = ("val", "eval", "test", "dev", "grad", "accum")
 
@@ -93,6 +95,12 @@ def _shown(event: Event, run: Run) -> tuple[Ints, Floats] | None:
     return (steps, values) if len(values) > ROWS_SHORT else None
 
 
+def _risen(event: Event, run: Run) -> tuple[Ints, Floats] | None:
+    """Return the same of a series that rises when it gets worse, with an onset; None of a reward or a quality."""
+    falls = event.metric in ("reward", "eval_quality")
+    return None if falls or event.onset_step is None else _shown(event, run)
+
+
 def _around(event: Event, series: Series) -> tuple[Floats, Floats]:
     """Return the finite values before the onset, and those from it on."""
     steps, values = finite(series)
@@ -119,6 +127,14 @@ def rate_times_usual(run: Run, context: Context, lr: Series | None = None) -> Se
 
 
 @measure()
+def rate_judged(context: Context, rate: Rate) -> Seen | None:
+    """Return whether the rate is too high for its optimizer: `likely`, `possible` or `no`."""
+    if context.learns_from_rewards or not rate.evidence:
+        return None
+    return Seen(rate.too_high, rate.evidence[0].text, "lr")
+
+
+@measure()
 def rate_at_onset(event: Event, lr: Series) -> Seen | None:
     """Return what the rate does where the trouble begins: `leaps`, `rises`, `falls` or `rests`."""
     steps, values = finite(lr)
@@ -142,13 +158,12 @@ def rate_at_onset(event: Event, lr: Series) -> Seen | None:
 
 @measure()
 def rate_left(event: Event, run: Run, lr: Series) -> Seen | None:
-    """Return which share of its peak the rate has at the worst row of a rise, or at the end."""
+    """Return which share of its peak the rate has at the worst row of a rise."""
     steps, values = finite(lr)
-    shown = _shown(event, run)
-    if not len(values) or values.max() <= 0 or shown is None:
+    shown, onset = _shown(event, run), event.onset_step
+    if not len(values) or values.max() <= 0 or shown is None or onset is None or onset <= shown[0][EARLY_ROWS]:
         return None
-    worst = int(shown[0][int(np.argmax(shown[1]))]) if event.onset_step is not None else int(steps[-1])
-    at = max(rows_upto(steps, max(worst, event.onset_step or 0)) - 1, 0)
+    at = max(rows_upto(steps, max(int(shown[0][int(np.argmax(shown[1]))]), onset)) - 1, 0)
     share = float(values[at] / values.max())
     return Seen(share, f"lr is at {share:.0%} of its peak at {event.unit} {int(steps[at]):,}", "lr", (int(steps[at]),))
 
@@ -180,7 +195,7 @@ def onset_share(event: Event, run: Run) -> Seen | None:
 @measure()
 def rise_form(event: Event, run: Run) -> Seen | None:
     """Return whether it left its level in one row (`jump`) or over many (`climb`)."""
-    shown = _shown(event, run)
+    shown = _risen(event, run)
     if event.onset_step is None or shown is None:
         return None
     steps, values = shown
@@ -201,7 +216,7 @@ def rise_form(event: Event, run: Run) -> Seen | None:
 @measure()
 def rise_times(event: Event, run: Run) -> Seen | None:
     """Return how many times its level before the onset the series reaches after it."""
-    shown = _shown(event, run)
+    shown = _risen(event, run)
     if event.onset_step is None or shown is None:
         return None
     steps, values = shown
@@ -216,7 +231,7 @@ def rise_times(event: Event, run: Run) -> Seen | None:
 @measure()
 def came_back(event: Event, run: Run) -> Seen | None:
     """Return whether the series ends near the level from before the onset."""
-    shown = _shown(event, run)
+    shown = _risen(event, run)
     if event.onset_step is None or shown is None:
         return None
     steps, values = shown
@@ -257,6 +272,24 @@ def spikes_counted(run: Run) -> Seen | None:
         return None
     found = profile_of(loss).spikes
     return Seen(float(found.count), f"the loss spikes {found.count:,} times", "loss")
+
+
+@measure()
+def rows_up(event: Event, run: Run) -> Seen | None:
+    """Return for how many rows the series stays above half of its rise; a single bad sample is over at once."""
+    shown = _risen(event, run)
+    if event.onset_step is None or shown is None:
+        return None
+    steps, values = shown
+    at = rows_before(steps, event.onset_step)
+    before, after = values[max(at - ROWS_LONG, 0) : at], values[at:]
+    if len(before) < 2 or not len(after) or after.max() <= median(before):
+        return None
+    bar = (median(before) + float(after.max())) / 2
+    first = int(np.argmax(after >= bar))
+    low = np.flatnonzero(after[first:] < bar)
+    count = int(low[0]) if len(low) else len(after) - first
+    return Seen(float(count), f"{event.metric} stays up for {count:,} row{'s' * (count != 1)}", event.metric)
 
 
 @measure()
@@ -338,11 +371,43 @@ def norm_fades(run: Run) -> Seen | None:
         return None
     first, last = _ends(values)
     if first <= TINY:
-        return Seen(0.0, f"{series.metric} is 0 from the start", series.metric)
+        return None
     return Seen(last / first, f"{series.metric} goes from {figure(first)} to {figure(last)}", series.metric)
 
 
+@measure()
+def norm_steady(run: Run) -> Seen | None:
+    """Return whether the gradient norm keeps its level all along, as it does while no weight moves."""
+    series = _norm(run)
+    values = finite(series)[1] if series is not None else np.zeros(0)
+    if series is None or len(values) < 2 * ROWS_LONG or not values.any():
+        return None
+    levels = [median(part) for part in np.array_split(values, 4)]
+    steady = max(levels) <= STEADY * min(levels)
+    text = f"the gradient norm is {figure(levels[0])} at first, and {figure(levels[-1])} at the end"
+    return Seen(_yes(steady), text, series.metric)
+
+
+@measure()
+def lone_infinite_norms(event: Event, grad_norm: Series) -> Seen:
+    """Count the single infinite gradient norms between ordinary ones before the trouble: steps that overflowed."""
+    end = len(grad_norm) if event.onset_step is None else rows_before(grad_norm.steps, event.onset_step)
+    broken = ~np.isfinite(grad_norm.values[:end])
+    lone = int((broken[1:-1] & ~broken[:-2] & ~broken[2:]).sum()) if end > 2 else 0
+    return Seen(float(lone), f"{lone:,} single gradient norms before it are not finite", "grad_norm")
+
+
 # -------------------------------------------------- levels
+
+
+@measure()
+def loss_trend(loss: Series) -> Seen | None:
+    """Return how sure it is that the loss rises, in standard deviations; below 0 it falls."""
+    found = profile_of(loss)
+    if found.rows < ROWS_LONG or not math.isfinite(found.trend):
+        return None
+    way = "falls" if found.trend < 0 else "rises"
+    return Seen(found.trend, f"the loss {way} by {figure(abs(found.trend))} standard deviations of chance", "loss")
 
 
 @measure()
@@ -439,9 +504,9 @@ def finite_after(loss: Series, loss_break: Break) -> Seen:
 
 @measure()
 def nan_from_start(run: Run, loss: Series) -> Seen | None:
-    """Return whether the very first loss is NaN or infinite; an excerpt does not show it."""
+    """Return whether a loss that becomes NaN or infinite is so from the first row on; an excerpt does not show it."""
     broken = not np.isfinite(loss.values[0])
-    if broken and run.excerpt_from is not None:
+    if (broken and run.excerpt_from is not None) or np.isfinite(loss.values).all():
         return None
     what = "NaN or infinite" if broken else "finite"
     return Seen(_yes(broken), f"the very first loss is {what}", "loss", (int(loss.steps[0]),))
@@ -583,6 +648,17 @@ def eval_jumps(eval_loss: Series) -> Seen | None:
 
 
 @measure()
+def eval_repeats(eval_loss: Series) -> Seen | None:
+    """Return whether the held-out loss is the same to its last digit in every evaluation: no weight moves."""
+    values = finite(eval_loss)[1]
+    if len(values) < 2:
+        return None
+    same = not np.ptp(values) and profile_of(eval_loss).quantum < SHARE_HALF * abs(float(values[0])) / 100
+    text = f"the held-out loss is {figure(float(values[0]), 6)} in all {len(values):,} evaluations"
+    return Seen(_yes(same), text if same else "the held-out loss changes", "eval_loss")
+
+
+@measure()
 def best_evaluation(eval_loss: Series) -> Seen | None:
     """Return which share of the evaluations comes before the best one."""
     steps, values = finite(eval_loss)
@@ -715,6 +791,15 @@ def train_accuracy(run: Run) -> Seen | None:
 
 
 # -------------------------------------------------- reinforcement learning
+
+
+@measure()
+def from_rewards(run: Run, context: Context) -> Seen | None:
+    """Return whether the run learns from rewards."""
+    found = context.learns_from_rewards
+    if not found and (context.task.value is None or run.has("reward")):
+        return None
+    return Seen(_yes(found), f"the task is {context.task.value}")
 
 
 @measure()
