@@ -58,7 +58,7 @@ LEAVES = {
     "updates-too-large": "other.lr_too_high",
     "worse-than-start": "other.lr_too_high",
 }
-PERSISTENT_CAUSES = {"Q2.4.lr": "s2.lr_discontinuity", "Q2.4.batch": "s2.dup_batch"}
+PERSISTENT_CAUSES = {"lr-jump": "s2.lr_discontinuity", "loader-order": "s2.dup_batch"}
 CAUSES = {
     "s2.lr_discontinuity": ["SPIKE_LR_JUMP"],
     "s2.dup_batch": ["SPIKE_DUP_BATCH"],
@@ -81,24 +81,25 @@ CAUSES = {
 
 
 CAUSE_KINDS = {
-    "Q1.4.log0": "NAN_LOG0_FP32",
-    "Q1.4.reduction": "NAN_BAD_DATA",
-    "Q1.1.data": "NAN_BAD_DATA",
-    "Q1.4.lr": "NAN_LR_EXPLOSION",
-    "Q4.4.data": "DIV_BAD_DATA_RAMP",
-    "Q4.5.data": "DIV_BAD_DATA_RAMP",
-    "O2.optimizer": "FLAT_PARAMS_NOT_IN_OPT",
-    "O7.lr": "FLAT_LR_TOO_LOW",
-    "O12.softmax": "DOUBLE_SOFTMAX",
+    ("nan", "loss-numerics"): "NAN_LOG0_FP32",
+    ("nan", "targets-masked"): "NAN_LOG0_FP32",
+    ("nan", "bad-batch"): "NAN_BAD_DATA",
+    ("nan", "bad-inputs"): "NAN_BAD_DATA",
+    ("nan", "lr-too-high"): "NAN_LR_EXPLOSION",
+    ("divergence", "bad-inputs"): "DIV_BAD_DATA_RAMP",
+    ("slow-divergence", "bad-inputs"): "DIV_BAD_DATA_RAMP",
+    ("plateau-from-start", "optimizer-not-stepping"): "FLAT_PARAMS_NOT_IN_OPT",
+    ("plateau-from-start", "lr-too-low"): "FLAT_LR_TOO_LOW",
+    ("plateau-from-start", "loss-numerics"): "DOUBLE_SOFTMAX",
 }
+"""Kind of finding and cause -> the benchmark's name for the fault."""
 
 
 def kinds_of(leaf: str, finding: Incident) -> list[str]:
-    """The faults that a finding names: its leaf's own, the causes that the log bears out, else those it leaves open."""
-    known = [c for c in finding.causes if c.cause.id in CAUSE_KINDS]
-    strong = [c for c in known if c.state in ("confirmed", "likely")]
-    weak = [c for c in known if c.state in ("possible", "not checkable")]
-    return [*CAUSES.get(leaf, []), *dict.fromkeys(CAUSE_KINDS[c.cause.id] for c in strong or weak)]
+    """The faults that a finding names: its leaf's own, then the causes that are told."""
+    told = [item.cause.wider for item in finding.causes if item.state != "ruled out"]
+    known = (CAUSE_KINDS.get((finding.leaf.kind, name)) for name in told)
+    return [*dict.fromkeys([*CAUSES.get(leaf, []), *filter(None, known)])]
 
 
 def leaf_of(diagnosis: Diagnosis, finding: Incident) -> str:

@@ -92,8 +92,7 @@ def outcome(result: dict[str, Any]) -> str:
     first = result["findings"][0]
     restart = first.get("restart") or {}
     step = restart.get("checkpoint_step", restart.get("up_to_step"))
-    actions = [fix["fix"] for fix in first.get("first_fixes", ())] or first.get("fixes") or [""]
-    text = " ".join(str(actions[0]).split())
+    text = " ".join(next((action["text"] for action in first.get("actions", ())), "").split())
     return f"{result['verdict']} {first['id']}@{first['onset_step']} restart {step}: {text}"
 
 
