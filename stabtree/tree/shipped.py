@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Mapping  # noqa: TC003 - read when a file is converted
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,7 +38,9 @@ CALIBRATION = "calibration.yaml"
 TABLES = ("causes.yaml", "actions.yaml")
 HEAD = 2000  # characters
 _HEAD = re.compile(r"^(name|title|when): (.*)$", re.MULTILINE)
-_TITLED = re.compile(r"\bid: ([\w.-]+)[^\n]*\n(?: +(?!ask|title)[a-z]+: [^\n]*\n){0,4}? +(?:ask|title): ([^\n]+)")
+_TITLED = re.compile(
+    r'\bid: ([\w.-]+)(?:(?!\bid: ).)*?\b(?:ask|title): (?:"((?:[^"\\]|\\.)*)"|([^\n]*?)(?:,?\n|, \w+: ))', re.DOTALL
+)
 
 
 def trees_folder() -> Path:
@@ -67,7 +70,8 @@ def heads() -> Mapping[str, Part]:
 def shipped_titles() -> Mapping[str, str]:
     """Return the questions and titles of the nodes of all shipped trees, by id."""
     texts = (path.read_text(encoding="utf-8") for path in shipped().values())
-    return {id_: title.strip("\"' ") for text in texts for id_, title in _TITLED.findall(text)}
+    found = chain.from_iterable(map(_TITLED.findall, texts))
+    return {id_: " ".join((quoted or plain).replace('\\"', '"').split()) for id_, quoted, plain in found}
 
 
 def names_defining(id_: str) -> list[str]:
