@@ -471,7 +471,7 @@ def activation_overflow(run: Run, loss_break: Break | Absent, activation_max: Gr
 
 @measure(source="precision P11", labels=("data", "numerics", "gone", NO))
 def nan_returns(run: Run, loss: Series) -> Answer:
-    """Does the NaN come back at the same step when the run is run again?
+    """Does the NaN come back at the same step when the run must be rerun?
 
     `data`: the loss breaks at the same step in the run and its rerun, and on the same batch where batches were logged;
     `numerics`: at another step or batch; `gone`: only one of them breaks; `no`: neither does. A rerun with another

@@ -294,7 +294,7 @@ def memorised(context: Context, loss: Series, eval_loss: Series | None = None, *
 
     Yes where the eval loss ends `apart` times above the training loss, and at its best has kept half of where it began.
     `alone`: no eval loss that moves is logged, and a language model's training loss has fallen by that factor: no text
-    that was not learned by heart is predicted so well.
+    that was not memorised is predicted so well.
     """
     profile = profile_of(loss)
     where = profile.span or ()
@@ -351,7 +351,7 @@ def apart_at_once(loss: Series, eval_loss: Series, eval_quality: Series | None =
     """Does the eval loss stand far above the training loss from its first third on, and scatter rather than rise?
 
     Likely where the median of the first third lies above the training loss there by more than twice all that this ever
-    falls, and the last third rises above it by less than its scatter explains: learning by heart takes time. Possible
+    falls, and the last third rises above it by less than its scatter explains: memorising takes time. Possible
     where it rises by more. Likely as well where each wrong answer costs more than `ERROR_COST` nats: logits far outside
     those of training come from inputs of another scale. Possible where no evaluation is better than the untrained
     model.

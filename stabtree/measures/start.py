@@ -99,7 +99,7 @@ def starts_above_chance(context: Context, loss: Series, *, factor: float = share
 
 @measure(source="measured: classifiers of inputs that were not scaled", min_points=shared.ROWS_SHORT)
 def above_any_chance(context: Context, loss: Series, *, factor: float = shared.FACTOR) -> Answer:
-    """Is the loss of a classifier far above that of a guess up to its end, however many classes there are?
+    """Is the loss of a classifier far above that of a guess up to its end, for any number of classes?
 
     Yes where its lowest level lies above `factor` times the logarithm of the largest vocabulary in use, and it does not
     end below where it began, as a sum over the batches of a run that learns does. Such logits come from inputs or

@@ -399,7 +399,7 @@ def _checked(page: Page, report: Report) -> None:
     notes = report.diagnosis.run.notes
     tail = f"{counted(len(notes), 'note')} on the log (--full)"
     if report.unexplained:  # of more use than what was not judged, and never left out
-        short = f"unexplained: {counted(len(report.unexplained), 'problem')} (--full)"
+        short = f"{counted(len(report.unexplained), 'problem')} not explained; see --full"
         whole = f"unexplained: {' '.join(report.unexplained)}"
         texts = ["; ".join(filter(None, (report.passed, text))) for text in (whole, short)] + [short]
     else:

@@ -256,7 +256,7 @@ def place(
         target = _of_epoch(epoch, main, at, target)
     replaced = sum(_fold(column, at, target) for column in dense.values())
     keep[at] = False
-    text = f"Values that were printed more than once between two rows of the log: {replaced:,}, the later one counts."
+    text = f"{replaced:,} values were printed twice between two rows; the later one is used."
     return step, epoch, keep, (text,) * (replaced > 0)
 
 

@@ -121,7 +121,7 @@ class NaNMonitor:
         """Return whether all gradients are finite on all ranks.
 
         Args:
-            gradients: one number a parameter, as a rule its gradient's norm:
+            gradients: one number per parameter, as a rule its gradient's norm:
                 `{name: p.grad.norm() for name, p in model.named_parameters() if p.grad is not None}`.
             step: the optimizer step.
 
