@@ -46,11 +46,7 @@ class Observations:
     def get(self, name: str) -> Seen | None:
         """Return an observation by its name: an answer, a part of the context, a setting or a measure."""
         if name in self.answers:
-            answer = self.answers[name]
-            if answer.verdict == UNKNOWN or not answer.evidence:
-                return None
-            first = answer.evidence[0]
-            return Seen(answer.verdict, first.text, first.metric, first.steps)
+            return _as_seen(self.answers[name])
         if name.startswith(CONTEXT):
             return self._context(name.removeprefix(CONTEXT))
         if name.startswith(CONFIG):
@@ -61,6 +57,9 @@ class Observations:
             return Seen(value, f"{found.spelled or name.removeprefix(CONFIG)} is {clean(value, 40)}")
         if name not in MEASURES:  # a question that was not asked
             return None
+        measure = MEASURES[name]
+        if measure.verdicts:
+            return _as_seen(measure.answer(self.facts, {}, "observation", name))
         found = self.facts.get(name)
         if not isinstance(found, Seen):
             return None
@@ -78,6 +77,14 @@ class Observations:
         wanted = condition(text)
         seen = self.get(wanted.name)
         return seen if seen is not None and wanted.met(seen.value) else None
+
+
+def _as_seen(answer: Answer) -> Seen | None:
+    """Return what an answer says as an observation; None where it is unknown."""
+    if answer.verdict == UNKNOWN or not answer.evidence:
+        return None
+    first = answer.evidence[0]
+    return Seen(answer.verdict, first.text, first.metric, first.steps)
 
 
 class Weighed(NamedTuple):

@@ -6,11 +6,11 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common import shared
-from stabtree.common.answer import LIKELY, NO, POSSIBLE, YES, Answer, Evidence, measured, unknown
-from stabtree.common.figures import against, as_factor, figure
+from stabtree.common.answer import YES, Answer, Evidence, measured, unknown
+from stabtree.common.figures import against, figure
 from stabtree.common.lazy import np
 from stabtree.common.passes import increases, remembered, rows_before, rows_upto
-from stabtree.common.shared import FACTOR_SMALL, SHARE_MOST
+from stabtree.common.shared import FACTOR_SMALL
 from stabtree.common.stats import (
     MEDIAN_ERROR,
     NEARLY_ZERO,
@@ -18,7 +18,6 @@ from stabtree.common.stats import (
     blocks,
     change_noise,
     interval,
-    is_counter,
     kendall_z,
     median,
 )
@@ -30,7 +29,6 @@ from stabtree.profile import scatter_of
 if TYPE_CHECKING:
     from stabtree.common.lazy import Floats, Ints
     from stabtree.context.model import Context
-    from stabtree.measures.progress import Rate
     from stabtree.run import Run, Series
 
 
@@ -99,43 +97,6 @@ def lr_rising(
     text += f"over steps {int(steps[0]):,} to {int(steps[-1]):,}"
     found = (Evidence(text, "lr", (int(steps[0]), int(steps[-1])), ratio, min_factor),)
     return measured(beyond(ratio - 1, min_factor - 1), found)
-
-
-@measure(source="phase19 Q4.2", labels=(LIKELY, POSSIBLE, NO))
-def lr_climbs_along(loss: Series, rate: Rate, rise: Rise | Absent | Unknown, lr: Series | None = None) -> Answer:
-    """Did the learning rate climb while the loss made its rise, whatever it did later?
-
-    Compared are the medians of its first and last tenth from the low of the loss to where most of the rise is made:
-    more than twice. A schedule that warms up and decays ends lower than it began, and broke the run on its way
-    up. Where it did not climb, it is as for `rate_too_high`.
-    """
-    if isinstance(rise, Rise) and lr is not None:
-        steps, values = _within(loss, rise.low_step, rise.last_step)
-        medians, starts = blocks(values, min(CLIMB_BLOCKS, len(values)))
-        up = int(starts[int(np.argmax(medians >= rise.low + SHARE_MOST * (rise.end - rise.low)))])
-        at, rates = _within(lr, rise.low_step, int(steps[up]))
-        part = max(1, len(rates) // 10)
-        if len(rates) > 1 and (ratio := _ratio(median(rates[:part]), median(rates[-part:]))) > FACTOR_SMALL:
-            ends = f"from {figure(median(rates[:part]))} to {figure(median(rates[-part:]))}"
-            text = f"lr rises {as_factor(ratio)} while the loss rises (limit {FACTOR_SMALL:g}×), {ends} "
-            text += f"over steps {int(at[0]):,} to {int(at[-1]):,}"
-            return Answer(LIKELY, (Evidence(text, "lr", (int(at[0]), int(at[-1])), ratio, FACTOR_SMALL),))
-    return Answer(rate.too_high, rate.evidence)
-
-
-@measure(source="phase19 Q4.2, the warm-up that never ends")
-def warming_up(run: Run, loss: Series, rise: Rise | Absent | Unknown) -> Answer:
-    """Did the loss turn while the learning rate was still in its planned warm-up?
-
-    Needs `warmup_steps` in the manifest.
-    """
-    planned = run.setting("warmup_steps")
-    if not isinstance(planned, int) or not planned:
-        return unknown("the manifest does not say how long the warm-up is", "warmup_steps")
-    low_step = rise.low_step if isinstance(rise, Rise) else int(loss.steps[-1])
-    text = f"the warm-up is planned for {planned:,} steps, the loss turned around step {low_step:,}"
-    found = Evidence(text, "lr", (low_step,), float(low_step), float(planned))
-    return Answer(YES, (found,)) if low_step < planned else Answer(NO, (found,), contrary=True)
 
 
 @measure(source="phase19 Q4.3", labels=("up", "down", "no"))
@@ -337,33 +298,3 @@ def done_share(run: Run, context: Context, loss: Series, lr: Series | None, step
 
 
 RESOLVED = 2.0**24  # no limit: from here on float32 has no whole numbers: a change by 1 is lost
-
-
-@measure(source="DeepSpeed: skipped beside step", min_points=2)
-def all_skipped(run: Run, skipped_steps: Series, loss: Series) -> Answer:
-    """Was nearly every update skipped?
-
-    Yes where a counter that never falls reaches nine tenths of the steps of the log, or of the rows of the loss where
-    rows are all that is counted; or where as many rows say that they were skipped.
-    """
-    (steps, values), share = finite(skipped_steps), shared.SHARE_MOST
-    last = int(steps[-1])
-    done = int((loss.steps <= last).sum())
-    if not run.by_row:
-        done = max(done, last - int(min(steps[0], loss.steps[0])) + 1)
-    skipped = float(values[-1]) if is_counter(values) else float((values > 0).mean()) * done
-    part = min(skipped / max(done, 1), 1e6)
-    text = f"{min(skipped, 1e100):,.0f} of {done:,} updates were skipped by step {last:,} (limit {share:.0%})"
-    found = (Evidence(text, "skipped_steps", (last,), part, share),)
-    return Answer(YES if share <= part <= 2 - share else NO, found)
-
-
-@measure(source="IEEE 754 binary32", labels=(LIKELY, NO), min_points=1)
-def beyond_resolution(loss: Series) -> Answer:
-    """Is the loss so large that float32 can't hold a change of it?
-
-    Likely where its median is above 2^24, from where on a float32 has no whole numbers.
-    """
-    usual = float(median(np.abs(finite(loss)[1])))
-    text = f"the loss is at {figure(usual)}; above {figure(RESOLVED, 2)} a float32 can't hold a change by 1"
-    return Answer(LIKELY if usual > RESOLVED else NO, (Evidence(text, "loss", (), usual, RESOLVED),))

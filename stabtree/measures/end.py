@@ -60,36 +60,6 @@ if TYPE_CHECKING:
 TOP = 200  # no limit: rows that are looked at for the highest level
 
 
-@measure(source="precision P17", min_points=3)
-def diverges_early(run: Run, loss: Series, *, first_steps: int) -> Answer:
-    """Did the run break down in its first few hundred steps?
-
-    Yes when the loss stops being finite, or rises above twice its first level and stays there, within
-    `first_steps` steps (of which a twentieth may be missing), in the run and in a rerun with another learning rate;
-    a rerun that stays stable for so many steps rules it out.
-    One run alone can't tell it from a rate that is too high: of 75 labelled faulted runs a dozen break so early, none
-    for its initialisation.
-    """
-    broke = _breaks_early(loss, first_steps)
-    if broke is None:
-        text = f"the loss does not break in its first {first_steps:,} steps, or the log begins later"
-        return Answer(NO, (Evidence(text, "loss", (), 0.0, shared.FACTOR_SMALL),))
-    text = f"the loss broke down at step {broke:,}, within the first {first_steps:,}"
-    found = [Evidence(text, "loss", (broke,), float(broke), float(first_steps))]
-    other = run.rerun.get("loss") if run.rerun else None
-    rates = [_rate(item) for item in (run, run.rerun) if item]
-    if other is not None and len(set(rates)) == 2 and None not in rates:
-        again = _breaks_early(other, first_steps)
-        instead = f"with a learning rate of {rates[1]:g} instead of {rates[0]:g}"
-        if again is not None:
-            found.append(Evidence(f"and so did the rerun at step {again:,}, {instead}", "loss", (again,)))
-            return Answer(YES, tuple(found))
-        if len(other) and _has_beginning(other, first_steps) and int(other.steps[-1]) >= first_steps:
-            found.append(Evidence(f"the rerun holds through its first {first_steps:,} steps, {instead}", "loss"))
-            return Answer(NO, tuple(found), contrary=True)
-    return unknown(f"{text}; give a rerun with another learning rate (--rerun) to decide", "rerun")
-
-
 def _rate(run: Run) -> float | None:
     """Return the configured learning rate, else the peak of the logged one."""
     lr, configured = run.get("lr"), run.setting("lr")

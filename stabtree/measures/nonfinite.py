@@ -399,7 +399,7 @@ def _first_layer(flags: Groups, largest: Groups, broke: Break) -> Evidence | Non
 
 
 @measure(source="phase19 Q1.4", labels=("yes", "likely", "possible", "no"))
-def loss_became_infinite(loss: Series, loss_break: Break, conditions: Conditions, *, exploding_factor: float) -> Answer:
+def loss_became_infinite(loss: Series, loss_break: Break, conditions: Conditions) -> Answer:
     """Did an ordinary loss become infinite from one row to the next, as log(0) does?
 
     Yes in a run that is known to compute a cross-entropy in fp32, where nothing else does that; likely where the format
@@ -407,9 +407,9 @@ def loss_became_infinite(loss: Series, loss_break: Break, conditions: Conditions
     one too.
     """
     rise = loss_break.rise_before(loss)
-    if rise is not None and rise[0] > exploding_factor:
+    if rise is not None and rise[0] > FACTOR_LARGE:
         text = f"the loss was at {figure(rise[0])}× its usual value before it broke: it likely overflowed"
-        return Answer(NO, (Evidence(text, "loss", (loss_break.step,), rise[0], exploding_factor),))
+        return Answer(NO, (Evidence(text, "loss", (loss_break.step,), rise[0], FACTOR_LARGE),))
     if not np.isinf(loss_break.value):
         text = f"the loss became NaN at step {loss_break.step:,}, which log(0) may or may not have made"
         return Answer(POSSIBLE, (Evidence(text, "loss", (loss_break.step,)),))

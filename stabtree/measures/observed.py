@@ -670,18 +670,6 @@ def best_evaluation(eval_loss: Series) -> Seen | None:
 
 
 @measure()
-def eval_over_best(eval_loss: Series) -> Seen | None:
-    """Return how many times its best the held-out loss ends at."""
-    values = finite(eval_loss)[1]
-    if len(values) < ROWS_SHORT or values.min() <= 0:
-        return None
-    last, best = median(values[-ROWS_SHORT:]), float(values.min())
-    return Seen(
-        last / best, f"the held-out loss ends at {figure(last)}, {figure(last / best)} times its best", "eval_loss"
-    )
-
-
-@measure()
 def train_since_best(loss: Series, eval_loss: Series) -> Seen | None:
     """Return the last training loss over that at the best evaluation: below 1 it went on falling."""
     eval_steps, held = finite(eval_loss)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stabtree.common import shared
-from stabtree.common.answer import LIKELY, NO, POSSIBLE, YES, Answer, Evidence, measured, unknown
+from stabtree.common.answer import LIKELY, NO, YES, Answer, Evidence, measured, unknown
 from stabtree.common.figures import figure
 from stabtree.common.lazy import np
 from stabtree.common.passes import broken_rows, rows_before
@@ -14,7 +14,7 @@ from stabtree.common.stats import interval, is_counter, median, stretches, true_
 from stabtree.common.strength import FARTHEST, above, beyond, weakest, whether
 from stabtree.measures.movers import Break, storm_start, suffers
 from stabtree.measures.progress import FELL, SMALLEST
-from stabtree.measures.registry import Absent, Unknown, finite, highest, lowest, measure, paired, seen
+from stabtree.measures.registry import Absent, Unknown, finite, highest, lowest, measure, seen
 from stabtree.run import UNSCALED
 
 if TYPE_CHECKING:
@@ -299,32 +299,6 @@ def _history_evidence(
     return moves, Evidence(text, "grad_norm", (), float(late[1]), float(max_in_row))
 
 
-@measure(source="apex#318; torch.amp.GradScaler", labels=(LIKELY, POSSIBLE, NO))
-def no_scale_helps(
-    loss: Series, grad_norm: Series, loss_scale: Series, scale: ScaleHistory | Unknown, *, min_scale: float
-) -> Answer:
-    """Is the gradient itself NaN, whatever the scale?
-
-    Likely where the scale fell below `min_scale` and every row from the beginning of its fall to the end of the log
-    has no finite gradient, while the loss is finite in all of them. A scaled gradient that passes fp16's maximum does
-    so no longer once the scale is small enough; a NaN that the backward pass makes is there at any scale. Only possible
-    where the loss is broken as well: then the forward pass may have passed that maximum.
-    """
-    if isinstance(scale, Unknown):
-        return unknown(scale.reason, *scale.missing)
-    start, lowest = scale.fall_step, float(finite(loss_scale)[1][-1])
-    gradients, losses = (one.values[rows_before(one.steps, start) :] for one in (grad_norm, loss))
-    if not len(gradients) or not len(losses):
-        return unknown(f"loss and grad_norm were not both logged from step {start:,} on", "loss", "grad_norm")
-    sound, broken = int(np.isfinite(gradients).sum()), int((~np.isfinite(losses)).sum())
-    text = f"the scale fell to {figure(lowest, 4)}; from step {start:,} on {sound:,} of {len(gradients):,} rows have "
-    text += f"a finite grad_norm, and {len(losses) - broken:,} of {len(losses):,} a finite loss"
-    found = (Evidence(text, "loss_scale", (start,), lowest, min_scale),)
-    if lowest >= min_scale or sound:
-        return Answer(NO, found)
-    return Answer(POSSIBLE if broken else LIKELY, found)
-
-
 @measure(source="convergence O24; precision P10", min_points=2)
 def scale_drifts_down(loss_scale: Series, *, octaves: float, late_halvings: int) -> Answer:
     """Does the loss scale keep falling?
@@ -350,41 +324,6 @@ def scale_drifts_down(loss_scale: Series, *, octaves: float, late_halvings: int)
     top = len(logs) - 1 - int(np.argmax(logs[::-1] == logs.max()))
     first = min(top + 1, len(logs) - 1)
     return measured(strength, found, onset_step=int(steps[first]), last_good_step=int(steps[top]))
-
-
-@measure(source="DeepSpeed#5347, LlamaFactory#8088 and others", labels=("likely", "no"))
-def loss_zero_with_grad_nan(
-    run: Run,
-    loss: Series,
-    grad_norm: Series,
-    lr: Series | None = None,
-    *,
-    share: float = shared.SHARE_HALF,
-    lr_moves: str = "any",
-) -> Answer:
-    """Is the loss exactly 0 where grad_norm is not finite?
-
-    In at least `share` of the rows with such a grad_norm, the first of which is one of the first rows of the log: what
-    breaks later has broken the weights, which leaves the same trace. transformers prints a NaN
-    loss as 0. `lr_moves` is `moves` or `frozen`: a loss scaler that skips every step holds the schedule back, in bf16
-    it goes on. Asked is the loss as it was written, before such a 0 was taken for the NaN that it is.
-    """
-    steps, losses, norms = paired(run.written.get("loss", loss), grad_norm)
-    broken = ~np.isfinite(norms)
-    zero = broken & (losses == 0)
-    how = "written as 0, which stands for NaN," if "loss" in run.written else "exactly 0"
-    text = f"loss is {how} in {int(zero.sum()):,} of the {int(broken.sum()):,} rows whose grad_norm is not finite"
-    at = tuple(int(s) for s in steps[zero][:3])
-    found = Evidence(text, "loss", at, float(zero.sum()), share * float(broken.sum()))
-    early = bool(broken.any()) and int(np.argmax(broken)) < shared.ROWS_SHORT
-    strength = weakest(above(float(zero.sum()), share * float(broken.sum())), whether(early))
-    if strength < 0:
-        return measured(strength, (found,), LIKELY)
-    moved = _moved(lr, steps[zero]) if lr is not None else None
-    if lr_moves != "any" and moved is not None:
-        rate = Evidence(f"lr {'moves' if moved else 'is frozen'} over these rows", "lr", at)
-        return Answer(LIKELY if moved == (lr_moves == "moves") else NO, (found, rate))
-    return measured(strength, (found,), LIKELY)
 
 
 def _moved(lr: Series, steps: Ints) -> bool | None:

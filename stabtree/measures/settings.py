@@ -6,7 +6,7 @@ import re
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
-from stabtree.common.answer import LIKELY, NO, POSSIBLE, YES, Answer, Evidence, inapplicable, unknown
+from stabtree.common.answer import NO, YES, Answer, Evidence, inapplicable, unknown
 from stabtree.common.stats import LARGEST
 from stabtree.common.text import in_words
 from stabtree.measures.registry import measure
@@ -150,38 +150,3 @@ def _matches(run: Run, key: str, value: str) -> bool | None:
     if run.setting(key) is None:
         return None
     return _same(number(run, key), value) or word(run, key) == value.lower()
-
-
-@measure(source="public threads", labels=("possible", "no"))
-def setting_is(run: Run, *, key: str = "dtype", value: str = "fp16") -> Answer:
-    """Does the configuration hold this value?
-
-    A setting alone proves nothing, and makes nothing likely: `possible` at best.
-    """
-    match = _matches(run, key, value)
-    if match is None:
-        return unknown(f"the configuration does not name {key}", key)
-    text = f"{key} is {run.setting(key)} ({run.config[key].source}), needed is {value}"
-    return Answer(POSSIBLE, (Evidence(text),)) if match else Answer(NO, (Evidence(text),), contrary=True)
-
-
-@measure(source="what a person found", labels=(LIKELY, NO))
-def answered(run: Run, *, key: str = "nan_begins", value: str = "embedding") -> Answer:
-    """Did a person answer so?
-
-    `key` is what the question's measure sets, so only an answer can decide.
-    """
-    match = _matches(run, key, value)
-    if match is None:
-        return unknown(f"nobody answered {key}")
-    found = (Evidence(f"{run.setting(key)}, as {run.config[key].source}"),)
-    return Answer(LIKELY if match else NO, found)
-
-
-@measure(source="public threads: reinforcement learning, whose loss is no learning signal", labels=("possible", "no"))
-def is_logged(run: Run, *, metric: str = "reward", other: str = "") -> Answer:
-    """Is a metric logged that shows what kind of run this is, or another one that shows as much?"""
-    name = next((name for name in (metric, other) if name and run.get(name) is not None), metric)
-    series = run.get(name)
-    text = f"{name} is logged in {len(series):,} rows" if series is not None else f"{name} is not logged"
-    return Answer(POSSIBLE if series is not None else NO, (Evidence(text, name),))

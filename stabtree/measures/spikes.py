@@ -6,12 +6,12 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from stabtree.common import shared
-from stabtree.common.answer import LIKELY, NO, UNKNOWN, YES, Answer, Evidence, measured, unknown
+from stabtree.common.answer import LIKELY, NO, UNKNOWN, YES, Answer, Evidence, unknown
 from stabtree.common.figures import against, as_factor, deviations, figure
 from stabtree.common.lazy import np
 from stabtree.common.passes import rows_before, rows_upto
 from stabtree.common.shared import LEVELS, ROWS_LONG, ROWS_SHORT, SHARE_HALF, SHARE_MOST, SHARE_SOME
-from stabtree.common.stats import NORMAL_MAD, interval, median, running_medians
+from stabtree.common.stats import interval, median, running_medians
 from stabtree.common.strength import FARTHEST, above, strongest, weakest, whether
 from stabtree.measures.registry import Count, Unknown, finite, measure
 from stabtree.measures.scores import many_spikes
@@ -184,36 +184,6 @@ def _climbed_before(loss: Series, spike: Spike, ends: float, climb_rows: int) ->
     took = spike.top.last_good_step - int(steps[at])
     slow = took > spike.params.window_steps and len(before) - 1 - at > climb_rows
     return int(steps[at]) if slow and spike.top.mean - float(levels.min()) > ends - spike.top.mean else None
-
-
-@measure(source="precision P12")
-def grad_norm_leads(spike: Spike, grad_norm: Series, *, sigma: float, min_lead_rows: int) -> Answer:
-    """Did grad_norm rise for some steps before the loss spiked?
-
-    Its usual level is that of 40 rows before the last 20 before the spike, and yes takes at least `min_lead_rows` rows
-    in a row, up to the spike, above twice that level and `sigma` robust deviations.
-    """
-    top, lead_rows = spike.top, shared.ROWS_LONG
-    steps, values = finite(grad_norm)
-    end = int(np.searchsorted(steps, top.step))
-    if end <= shared.ROWS_SHORT:
-        return unknown("too few rows of grad_norm before the spike", "grad_norm")
-    before = values[max(0, end - 3 * lead_rows) : end]
-    usual = before[: max(len(before) - lead_rows, lead_rows, 1)]
-    level = median(usual)
-    scatter = NORMAL_MAD * median(np.abs(usual - level))
-    bar = max(shared.FACTOR_SMALL * level, level + sigma * scatter)
-    high = before > bar
-    led = len(high) if high.all() else int(np.argmax(~high[::-1]))
-    peak = float(before[-led:].max()) if led else float(before[-1])
-    lead = top.step - int(steps[end - led]) if led else 0
-    limit = f"{figure(bar)} ({figure(level)} is usual)"
-    text = f"grad_norm did not rise above {limit} right before the spike at step {top.step:,}"
-    if led:
-        text = f"grad_norm was above {limit} for {led} rows before the spike, up to {figure(peak)}; it leads the spike "
-        text += f"at step {top.step:,} by {lead:,} steps"
-    found = (Evidence(text, "grad_norm", (top.step,), float(led), float(min_lead_rows)),)
-    return measured(above(led, min_lead_rows), found)
 
 
 USUAL_FACTOR = 5.0

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from stabtree.common import shared
-from stabtree.common.answer import LIKELY, YES, Answer, Evidence, inapplicable, measured, unknown
+from stabtree.common.answer import YES, Answer, Evidence, inapplicable, measured, unknown
 from stabtree.common.figures import against, as_share, figure
 from stabtree.common.lazy import np
 from stabtree.common.passes import extremes, rows_upto
@@ -521,18 +521,3 @@ def ends_at_start(
     text += f"{figure(fall.first, 4)} to {figure(fall.low, 4)}; lr is down from {figure(peak)} to {figure(rates[-1])}"
     steps_at = (int(finite(loss)[0][0]), int(at[-1]))
     return measured(strength, (Evidence(text, "loss", steps_at, fall.at_most, limit),), onset_step=steps_at[0])
-
-
-@measure(source="LlamaFactory#5660 and others", labels=("likely", "no"), min_points=1)
-def initial_loss_high(run: Run, loss: Series, context: Context) -> Answer:
-    """Does the loss begin far above that of an untrained model?
-
-    Guessing costs ln(classes): above three times that, or ln(262,144), the largest vocabulary, where neither
-    `vocab_size` nor `n_classes` is known. The loss must be exactly 0 later on: a poor initialisation begins high, too.
-    """
-    steps, values = finite(run.written.get("loss", loss))
-    classes = context.classes.value or LARGEST_VOCABULARY
-    limit, first = shared.FACTOR * math.log(classes), float(values[0])
-    text = f"the first loss is {figure(first, 4)}; {shared.FACTOR:g} × ln({classes:,}) is {figure(limit)}"
-    found = Evidence(text, "loss", (int(steps[0]),), first, limit)
-    return measured(weakest(above(first, limit), whether(bool((values == 0).any()))), (found,), LIKELY)

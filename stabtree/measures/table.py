@@ -18,24 +18,17 @@ _NAMES = {
         "nonfinite_loss last_row_alone dtype_regime nonfinite_eval nan_origin loss_became_infinite "
         "embedding_grad_infinite activation_overflow gradient_outlives nan_returns series_breaks"
     ),
-    "traces": ("rate_too_high norm_sums_up data_changes schedule_followed lr_at_zero lr_rises_late lr_restarts"),
-    "spikes": (
-        "loss_spikes spike_recovers grad_norm_leads lr_jumps_at_spike batch_repeats_at_spike grad_norm_at_spike "
-        "spike_cause"
-    ),
+    "traces": ("norm_sums_up data_changes schedule_followed lr_at_zero lr_rises_late lr_restarts"),
+    "spikes": ("loss_spikes spike_recovers lr_jumps_at_spike batch_repeats_at_spike grad_norm_at_spike spike_cause"),
     "exact": ("loss_at_zero zero_rows loss_repeats noise_vanishes stalled"),
     "precision": (
-        "nonfinite_grad overflow_fingerprint skips_rise loss_scale_history no_scale_helps scale_drifts_down "
-        "loss_zero_with_grad_nan falls_despite_scale"
+        "nonfinite_grad overflow_fingerprint skips_rise loss_scale_history scale_drifts_down falls_despite_scale"
     ),
-    "drift": (
-        "loss_rising lr_rising lr_climbs_along warming_up weight_norm_change grad_norm_rising all_skipped "
-        "beyond_resolution"
-    ),
-    "end": "diverges_early stops_early overshoots loses_progress settled discriminator_wins",
+    "drift": ("loss_rising lr_rising weight_norm_change grad_norm_rising "),
+    "end": "stops_early overshoots loses_progress settled discriminator_wins",
     "start": (
         "starts_above_chance above_any_chance starts_near_zero double_softmax follows_padding leaves_start "
-        "stands_at_chance ends_at_start initial_loss_high"
+        "stands_at_chance ends_at_start "
     ),
     "gradients": (
         "gradients_add_up no_gradient_of_rewards gradients_vanish norm_is_scaled gradients_underflow always_clipped "
@@ -54,7 +47,7 @@ _NAMES = {
         "norm_fades start_over_chance loss_size loss_below_zero loss_gain loss_scatter same_digits "
         "loss_zero_share finite_after nan_from_start rise_before_nan sound_terms loss_alone "
         "terms_rising largest_term others_learn evaluations eval_jumps best_evaluation "
-        "eval_over_best train_since_best closest_gap weights_sound steps_skipped gap_at_end "
+        "train_since_best closest_gap weights_sound steps_skipped gap_at_end "
         "quality_after_best quality_gain "
         "quality_repeats train_accuracy entropy_left update_kl clipped_share value_times return_size "
         "reward_gain reward_is_constant reward_lost_at_once episode_changes cut_share "
@@ -63,7 +56,7 @@ _NAMES = {
     "machine": "waits_for_data memory_grows slow_steps",
     "rewards": "heldout_reward_flat only_form_pays reward_settles",
     "lines": "line_says ended_by failed_without_reason stops_short",
-    "settings": "setting_says setting_is answered is_logged",
+    "settings": "setting_says ",
 }
 MEASURES: Imported[Any] = Imported(
     "stabtree", {**{f"measures.{module}": names for module, names in _NAMES.items()}, **table("MEASURES")}

@@ -21,22 +21,12 @@ from stabtree.profile import profile_of
 if TYPE_CHECKING:
     from stabtree.common.lazy import Floats, Ints
     from stabtree.measures.movers import Movers
-    from stabtree.measures.progress import Rate
     from stabtree.measures.spike import Spike
     from stabtree.run import Run, Series
 
 
 # What the model does itself, before a loss that other data would raise at once.
 OURS = ("grad_norm", "weight_norm", "update_ratio")
-
-
-@measure(source="convergence O7 and O22", labels=(LIKELY, POSSIBLE, NO))
-def rate_too_high(rate: Rate, *, guess: bool = True) -> Answer:
-    """Is the learning rate far above what is usual for its optimizer, or did the loss jump up in its first rows?
-
-    Without `guess` it is no where nothing speaks for it.
-    """
-    return Answer(rate.too_high if guess or rate.too_high == LIKELY else NO, rate.evidence)
 
 
 @measure(source="convergence O4", labels=(LIKELY, NO))
@@ -65,9 +55,9 @@ def data_changes(
     grad_norm: Series | None = None,
     lr: Series | None = None,
     *,
-    factor: float,
-    lr_factor: float,
-    rows: Count,
+    factor: float = shared.FACTOR_LARGE,
+    lr_factor: float = shared.FACTOR_SMALL,
+    rows: Count = 5,
 ) -> Answer:
     """Does the level of the loss change for good while the gradient stays as before?
 
