@@ -61,7 +61,10 @@ def actions(item: Incident, weighed: Sequence[Weighed], observed: Observations) 
     for score, action in ranked if weighed else ():
         if len(told) == MAX_ACTIONS or (told and score < WORTH):
             break
+        named = {text for other in told for _, text in other.branches}
         if writer.is_pointless(action.says) or any(_same(action, other) for other in told):
+            continue
+        if writer.write(action.says) in named:
             continue
         told.append(_advice(action, item, weighed, observed, writer))
     restart = next(((score, action) for score, action in ranked if action.id in wanted), None)

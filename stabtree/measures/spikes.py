@@ -193,8 +193,7 @@ USUAL_FACTOR = 5.0
 CYCLIC = ("restart", "cycl", "triang", "warm_restart", "sgdr")
 
 
-@measure(source="phase19 Q2.3, learning rate")
-def lr_jumps_at_spike(run: Run, spike: Spike, lr: Series, *, lr_factor: float, lr_falls: bool) -> Answer:
+def _lr_jumps_at_spike(run: Run, spike: Spike, lr: Series, *, lr_factor: float, lr_falls: bool) -> Answer:
     """Does the learning rate jump where the loss spikes?
 
     A jump is a rise (with `lr_falls` a fall as well) by more than `lr_factor` from one row to the next, within
@@ -235,8 +234,7 @@ def lr_jumps_at_spike(run: Run, spike: Spike, lr: Series, *, lr_factor: float, l
     return Answer(YES, found, onset_step=step, last_good_step=good, strength=strength)
 
 
-@measure(source="phase19 Q2.3, batch", labels=("yes", "likely", "no"))
-def batch_repeats_at_spike(spike: Spike, batches: Batches) -> Answer:
+def _batch_repeats_at_spike(spike: Spike, batches: Batches) -> Answer:
     """Is a batch around the spike a duplicate of a recent one?
 
     Batches recur once per epoch, and around the turn of a reshuffled epoch a few come back early. A loader bug
@@ -265,8 +263,7 @@ def batch_repeats_at_spike(spike: Spike, batches: Batches) -> Answer:
     return Answer(verdict, evidence, onset_step=step, last_good_step=good, strength=max(strength, 0.0))
 
 
-@measure(source="phase19 Q2.3, gradient norm", labels=("yes", "likely", "no"))
-def grad_norm_at_spike(
+def _grad_norm_at_spike(
     run: Run, spike: Spike, grad_norm: Series, *, grad_norm_factor: float, grad_norm_likely_factor: float
 ) -> Answer:
     """Is grad_norm before clipping far above its rolling mean at the spike?
@@ -377,12 +374,12 @@ def spike_cause(
         "bad_batch": unknown("grad_norm was not logged", "grad_norm"),
     }
     if lr is not None:
-        panels["lr_jump"] = lr_jumps_at_spike.func(run, spike, lr, lr_factor=lr_factor, lr_falls=lr_falls)
+        panels["lr_jump"] = _lr_jumps_at_spike(run, spike, lr, lr_factor=lr_factor, lr_falls=lr_falls)
     if not isinstance(batches, Unknown):
-        panels["duplicate_batch"] = batch_repeats_at_spike.func(spike, batches)
+        panels["duplicate_batch"] = _batch_repeats_at_spike(spike, batches)
     if grad_norm is not None:
         limits = {"grad_norm_factor": grad_norm_factor, "grad_norm_likely_factor": grad_norm_likely_factor}
-        panels["bad_batch"] = grad_norm_at_spike.func(run, spike, grad_norm, **limits)
+        panels["bad_batch"] = _grad_norm_at_spike(run, spike, grad_norm, **limits)
     notes = tuple(chain.from_iterable(panel.evidence for panel in panels.values()))
     gaps = tuple(chain.from_iterable(panel.missing for panel in panels.values()))
     rarely, beyond, seen = _weight(loss, spike, far_share, start_factor)

@@ -19,7 +19,7 @@ _NAMES = {
         "embedding_grad_infinite activation_overflow gradient_outlives nan_returns series_breaks"
     ),
     "traces": ("norm_sums_up data_changes schedule_followed lr_at_zero lr_rises_late lr_restarts"),
-    "spikes": ("loss_spikes spike_recovers lr_jumps_at_spike batch_repeats_at_spike grad_norm_at_spike spike_cause"),
+    "spikes": ("loss_spikes spike_recovers spike_cause"),
     "exact": ("loss_at_zero zero_rows loss_repeats noise_vanishes stalled"),
     "precision": (
         "nonfinite_grad overflow_fingerprint skips_rise loss_scale_history scale_drifts_down falls_despite_scale"

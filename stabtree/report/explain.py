@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from stabtree.common.text import docstring, first_few, in_words
+from stabtree.common.text import docstring, first_few
 from stabtree.measures import measure_named
 from stabtree.measures.table import MEASURES
 from stabtree.report.page import Page, clipped, counted, in_lines
@@ -355,13 +355,13 @@ def _cause(page: Page, _tree: Tree, node: Cause, room: Room) -> None:
     helped = [row for row in tables().actions.values() if node.id in row.helps]
     helped.sort(key=lambda row: -row.helps[node.id])
     field(page, "what helps", *(f"{action_in_words(row)} ({row.id})" for row in helped[: room.fixes]))
-    field(page, "log", in_words(list(node.log)))
+    field(page, "log", ", ".join(node.log))
 
 
 def _action(page: Page, _tree: Tree, node: Action, room: Room) -> None:
     field(page, "costs", node.costs)
     field(page, "asks", node.ask)
-    _titles(page, "answers", (f"{answer}: {in_words(list(left))}" for answer, left in node.splits.items()), room)
+    _titles(page, "answers", (f"{answer}: {', '.join(left)}" for answer, left in node.splits.items()), room)
     field(page, "helps", ", ".join(f"{name} ({much:.0%})" for name, much in node.helps.items()))
     field(page, "harms", ", ".join(node.harms))
     field(page, "never", *map(condition_in_words, node.never))

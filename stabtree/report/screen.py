@@ -20,7 +20,7 @@ from stabtree.report import words
 from stabtree.report.advice import add_actions
 from stabtree.report.model import Report
 from stabtree.report.outputs import DEFAULT_OPTIONS, RenderOptions
-from stabtree.report.page import BADGES, Pane, clipped, counted, fitted, new_page, uncut
+from stabtree.report.page import BADGES, Pane, clipped, counted, fitted, in_lines, new_page, uncut
 from stabtree.report.plot import columns_for, figure, strips
 from stabtree.tree.model import Severity
 
@@ -39,19 +39,19 @@ STRIPS, ROWS_OF_PLOT = 2, 4
 MAX_PLOT = 100  # columns of the plot of `--full`
 INDENT = 2
 MORE = "more"  # the group of the lines below what to do
-CAUSES = ((3, 3), (3, 2), (3, 1), (2, 1), (1, 1))  # how many, and in how many lines each
+CAUSES = ((3, 3), (3, 2), (2, 2), (2, 1), (1, 2))  # how many, and in how many lines each
 FOLDS = (
     *("causes", "also", "causes", "meaning", "rows", "path", "meaning", "causes", "rows", "notes"),
-    *("causes", "rows", "meaning", "log next", "path", "also", "do now", "do now"),
+    *("causes", "rows", "meaning", "path", "also", "do now", "do now"),
 )
-"""What gives way first. Neither the verdict, the restart, what decides, nor the last line ever do."""
+"""What gives way first. Neither the verdict, the restart, what decides, what to log, nor the last line ever do."""
 LABEL = 10  # columns of the words before a line
 STATE = 11  # and of a cause's state
 NOT_CHECKED = 13
 PATH = 6  # of a healthy run
 MIN_NAME = 8  # columns of a run's name that is cut
 MAX_METRIC = 26  # columns of the name of a series above a table
-MAX_BARE = 2  # causes with evidence beside which one without any is left out
+
 MAX_OPEN = 3
 MAX_IDS = 4
 LONGEST_SHORT = 28  # of a question in a path
@@ -157,7 +157,7 @@ def _panes(report: Report, options: RenderOptions) -> list[Pane]:
         Pane("meaning", forms(_meaning, 3, 2, 1, 0)),
         Pane("do now", tuple(partial(add_actions, actions=report.do_now, lines=lines) for lines in (4, 3, 2))),
         Pane("causes", forms(_causes, *CAUSES), group=MORE),
-        Pane("log next", (lambda page: _labelled(page, "Log next", report.log_next), (lambda _page: None)), group=MORE),
+        Pane("log next", (lambda page: _labelled(page, "Log next", report.log_next),), group=MORE),
         Pane("path", forms(_path_line, 2, 1, None), group=MORE),
         Pane("also", forms(_also, 2, 1, None), group=MORE),
         Pane("not checked", forms(_not_checked, MAX_OPEN, 1), group=MORE),
@@ -249,8 +249,10 @@ def _causes(page: Page, report: Report, form: tuple[int, int]) -> None:
         name, word = page.plain(item.cause.says), str(item.state)
         seen = page.plain(item.evidence[0].text if item.evidence else "")
         beside = len(name) + 2 + len(seen) <= room
-        pieces = [(f"{head:<{LABEL}}", "heading"), (f"{word:<{STATE}}", word), (clipped(name, room), "")]
+        begin, *rest = in_lines(name, room, 2)
+        pieces = [(f"{head:<{LABEL}}", "heading"), (f"{word:<{STATE}}", word), (begin, "")]
         page.lines([[*pieces, (f"  {seen}", "dim")] if seen and beside else pieces])
+        page.lines([[(" " * (LABEL + STATE), ""), (more, "")] for more in rest])
         if seen and not beside and max_lines > 1:
             page.lines([[(" " * (LABEL + STATE), ""), (why, "dim")] for why in uncut(seen, room, max_lines - 1)])
         head = ""

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from stabtree.common.answer import UNKNOWN
-from stabtree.diagnosis.result import CauseState
 from stabtree.diagnosis.walk import diagnose
 from stabtree.report.json import to_dict
 from stabtree.report.screen import full, headline
@@ -92,11 +91,9 @@ def test_an_answer_that_is_not_asked_for_is_said_to_be() -> None:
 
 
 def test_a_loop_that_works_is_no_proof_of_a_low_rate() -> None:
-    """O1=yes under updates of the usual size ends at what decides, a range test, with a low rate ruled out."""
+    """O1=yes under updates of the usual size is no finding of a low rate."""
     main = diagnose(flat(update_ratio=1e-3), TREES, answers={"O1": "yes"}).findings[0]
     assert main.leaf.id == "learns-one-batch"
-    assert any("range test" in fix for fix in main.fixes[:2])
-    assert next(c.state for c in main.causes if c.cause.id == "O1.one.low") is CauseState.RULED_OUT
     assert diagnose(flat(update_ratio=1e-6), TREES, answers={"O1": "yes"}).findings[0].leaf.id == "lr-too-low"
 
 
@@ -129,22 +126,13 @@ def test_an_answer_against_the_log_is_said_aloud() -> None:
 
 
 @pytest.mark.parametrize(
-    ("word", "cause", "fix"),
-    [
-        ("embedding", "Q1.4.embedding", "±100"),
-        ("softmax", "Q1.4.softmax", "log_softmax(logits)"),
-        ("log_softmax", "Q1.4.log_softmax", "masked"),
-        ("mlp", "", ""),
-    ],
+    ("word", "cause"), [("embedding", "no-clipping"), ("softmax", "loss-numerics"), ("log_softmax", "loss-numerics")]
 )
-def test_the_layer_that_was_answered_brings_its_own_fix(word: str, cause: str, fix: str) -> None:
-    """Likely, since a person said so: an embedding is clipped by value, a softmax gives log(0); others get neither."""
-    finding = diagnose(broken(dtype="fp32"), TREES, answers={"Q1.3": word}).findings[0]
-    own = {"Q1.4.embedding", "Q1.4.softmax", "Q1.4.log_softmax"}
-    told = [judged for judged in finding.causes if judged.cause.id in own]
-    assert [judged.cause.id for judged in told] == ([cause] if cause else [])
-    assert all(judged.state == CauseState.LIKELY and fix in judged.cause.fixes[0] for judged in told)
-    assert all("as answered" in judged.evidence[0].text for judged in told)
+def test_the_layer_that_was_answered_names_the_cause(word: str, cause: str) -> None:
+    """An embedding is not clipped, a softmax gives log(0), since a person said where the NaN began."""
+    first = diagnose(broken(dtype="fp32"), TREES, answers={"Q1.3": word}).findings[0].causes[0]
+    assert first.cause.id == cause
+    assert any(word in item.text for item in first.evidence)
 
 
 HOUSE = """
@@ -154,8 +142,8 @@ sections: [{id: H, title: By hand, entry: H1}]
 questions:
   - {id: H1, section: H, ask: Is the data left unshuffled?, go: {yes: bad, no: good}, source: s}
 leaves:
-  - {id: bad, of: H1, title: Not shuffled, severity: warning, fixes: [Shuffle it.], source: s}
-  - {id: good, of: H1, title: Fine, severity: ok, fixes: [Nothing to do.], source: s}
+  - {id: bad, of: H1, title: Not shuffled, severity: warning, fix: Shuffle it., source: s}
+  - {id: good, of: H1, title: Fine, severity: ok, fix: Nothing to do., source: s}
 """
 
 

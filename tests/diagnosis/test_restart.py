@@ -70,14 +70,6 @@ def test_the_reason_is_given() -> None:
     assert "right before the loss broke" not in sound
 
 
-@pytest.mark.parametrize(("dtype", "state"), [("fp8", "likely"), ("bf16", "not confirmed"), (None, "not checkable")])
-def test_fp8_is_a_cause_where_it_may_have_been_used(dtype: str | None, state: str) -> None:
-    """The number format makes the overflow likely; its fix is offered unless another format is known."""
-    finding = diagnose(broken_at(650, 1000, **({"dtype": dtype} if dtype else {}))).findings[0]
-    assert {str(judged.state) for judged in finding.causes if judged.cause.id == "Q1.4.fp8"} == {state}
-    assert any("Float8CurrentScaling" in fix for fix in finding.fixes) == (dtype != "bf16")
-
-
 def test_the_checkpoint_lies_before_the_first_repeat_and_before_the_jump() -> None:
     """A loader bug is restarted from before the first repeat, a schedule bug from before the jump."""
     repeats = np.where((AT >= 420) & (AT < 500), 420, AT)

@@ -56,7 +56,7 @@ def test_values_that_are_not_finite_are_never_silent(tmp_path: Path) -> None:
     assert unexplained(run) == (
         "my_own holds values that are not finite, the first at step 30; no question judges that.",
     )
-    assert "unexplained: 1 problem (--full)" in command("diagnose", str(path)).stdout
+    assert "1 problem not explained; see --full" in command("diagnose", str(path)).stdout
     whole = command("diagnose", str(path), "--full").stdout
     assert whole.index("Unexplained") < whole.index("my_own holds values")
 

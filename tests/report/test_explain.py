@@ -9,11 +9,10 @@ import pytest
 
 from stabtree.metrics.table import all_metrics
 from stabtree.report import explain
-from stabtree.report.explain import CauseOf, find, fitted_texts, is_named
+from stabtree.report.explain import find, fitted_texts, is_named
 from stabtree.report.trees import about_metric
 from stabtree.tree import shipped
 from stabtree.tree.load import load_defining, load_known, load_tree, load_trees
-from stabtree.tree.model import Cause, Expectation
 from stabtree.tree.shipped import Calibrations, Fit, use_calibrations
 from tests.cli.command import run
 
@@ -44,8 +43,7 @@ def test_every_id_is_explained_on_one_screen() -> None:
     known = load_known()
     explained: set[str] = set()
     for tree in (known, load_tree("phase19")):
-        causes = {cause.id for leaf in tree.leaves.values() for cause in leaf.causes}
-        ids = sorted({*tree.questions, *tree.leaves, *tree.entries, *tree.groups, *causes} - explained)
+        ids = sorted({node.id for node in explain.every(tree)} - explained)
         for id_ in ids[::3]:
             nodes, by_id = find(tree, id_)
             assert by_id
@@ -65,7 +63,12 @@ def test_every_id_is_explained_on_one_screen() -> None:
         ("actor/pg_clipfrac", "actor/pg_clipfrac is read as clip_ratio."),
         ("mAP", "mAP  a column, read by its name as: quality, higher is better"),
         ("global_step", "global_step  read as step, "),
-        ("Q2.3.lr", "Q2.3.lr  "),
+        ("lr-too-high", "lr-too-high  "),
+        ("fit-one-batch", "fit-one-batch  "),
+        ("NaN", "Q1.1  "),
+        ("z-loss", "P15  "),
+        ("silent divergence", "Q4.1  "),
+        ("CUDA out of memory", "cuda-oom  "),
     ],
 )
 def test_what_inspect_reads_is_explained(word: str, begins: str) -> None:
@@ -76,13 +79,18 @@ def test_what_inspect_reads_is_explained(word: str, begins: str) -> None:
 
 
 def test_what_speaks_for_a_cause_is_shown_in_words() -> None:
-    """The clues that it asks for, with the weight and its source; not by their names in the code."""
-    expected = Expectation("recovery_rows", "> 20", 4.0, "expert judgment")
-    cause = Cause("X", "a cause", expects=(expected,), refuted_by={"recovery_rows": "<= 2"}, usual={"rare": ("any",)})
-    told = " ".join(explain.explain(TREE, [CauseOf(cause, (TREE.leaves["spike-minor"],))]).split())
-    needed = "how many rows the loss needed to come back"
-    assert re.search(f"speaks for it: {needed}.*: above 20 .4 times likelier; expert judgment.", told)
-    assert re.search(f"rules it out: {needed}.*: at most 2 rare: any run", told)
+    """Each observation with its factor, what is against it apart, and what helps; not by their names in the code."""
+    told = " ".join(explain.explain(TREE, find(TREE, "lr-too-high")[0]).split())
+    assert re.search("for it .*how many times the highest usual rate it is: above 3: ×5", told)
+    assert re.search("against it .*which share of the steps the optimizer skipped: above 0.9: ×0.02", told)
+    assert re.search(r"what helps .*Lower the peak learning rate \(lower-lr\)", told)
+
+
+def test_no_explanation_holds_a_placeholder() -> None:
+    """Nor what only the log of a run can fill in."""
+    assert not re.findall(
+        r"\{[a-z_]+[/*=<}]|…|\{for |\{when ", explain.explain(load_known(), explain.every(load_known()))
+    )
 
 
 @pytest.mark.parametrize("metric", all_metrics(), ids=lambda metric: metric.name)

@@ -95,8 +95,8 @@ def test_a_page_says_what_the_report_says_in_its_order(path: Path) -> None:
     told = Report(diagnosis, 1)
     shown = Parts(html(diagnosis, RenderOptions(exit_code=1))).text
     texts = [told.title, told.facts, told.why, told.misread, told.also_seen, told.closing]
-    texts += [text for action in told.do_now for text in (action.text, action.reason)]
-    texts += [text for row in told.causes for text in (row.judged.cause.text, row.why, *row.fixes)]
+    texts += [text for action in told.do_now for text in (action.text, action.why)]
+    texts += [text for item in told.causes for text in (item.cause.says, *(seen.text for seen in item.evidence))]
     visits = [visit for walk in told.walks for group in walk.groups for visit in group]
     texts += [text for item in visits for text in (item.question.id, item.question.ask, answer_word(item), *seen(item))]
     texts += [finding.leaf.title for finding in told.also] + [walk.ends for walk in told.walks]

@@ -98,7 +98,7 @@ def test_the_page_says_what_the_report_says(path: Path) -> None:
     told = Report(found, 1)
     text = markdown(found, RenderOptions(exit_code=1))
     order = [told.title, *(item.text for item in told.do_now if not item.strong)]
-    order += [row.judged.cause.text for row in told.causes[:1]] + [told.closing]
+    order += [item.cause.says for item in told.causes[:1]] + [told.closing]
     place = 0
     for words in order:
         place = text.index(escape(words), place)
@@ -117,9 +117,8 @@ def test_a_post_mortem_has_all_its_parts(path: Path) -> None:
     told = Report(found)
     assert all(escape(item.question.id) in parts[5] for walk in told.walks for group in walk.groups for item in group)
     assert all(escape(action.text) in parts[9] for action in told.do_now if not action.strong and not action.branches)
-    assert all(action.fix in found.findings[0].fixes for action in told.do_now if action.fix)
-    for row in told.causes:
-        assert f"{row.word}: {escape(row.judged.cause.text)}" in parts[7]
+    for item in told.causes:
+        assert f"{item.state}: {escape(item.cause.says)}" in parts[7]
 
 
 def test_a_post_mortem_names_the_time_of_the_onset() -> None:

@@ -9,8 +9,7 @@ import pytest
 
 from stabtree.diagnosis.walk import diagnose
 from stabtree.loaders import load_run
-from stabtree.report.advice import MAX_TO_DO
-from stabtree.report.model import Report
+from stabtree.report.model import MAX_TO_DO, Report
 from stabtree.report.page import Tick
 from stabtree.report.plot import figure
 from stabtree.report.rows import quoted

@@ -65,8 +65,6 @@ def checked(run: Run, width: int) -> None:
     assert flat(told.title) in flat(text)
     assert flat(told.closing) in flat(text)
     assert all(flat(action.text) in flat(text) for action in told.do_now if action.strong or action.branches)
-    causes = text.partition("\nCauses")[2].partition("\nLog next")[0].partition("\nPath")[0]
-    assert not [word for word in ("confirmed ", "ruled out", "checkable") if f"not {word}" in causes]
     if "It came back" in text:
         assert "Restart from" not in text
 

@@ -27,9 +27,9 @@ questions:
   - {id: H2, section: first, ask: Did anyone look?, go: {yes: seen, no: Q2.1}, source: ours}
   - {id: H3, section: later, ask: Is kl NaN?, test: nonfinite_eval, go: {yes: late, no: healthy}, source: ours}
 leaves:
-  - {id: stop, of: H1, title: Stop, severity: critical, fixes: [stop], source: ours}
-  - {id: seen, of: H2, title: Seen, severity: note, fixes: [none], source: ours}
-  - {id: late, of: H3, title: Late, severity: warning, fixes: [none], source: ours}
+  - {id: stop, of: H1, title: Stop, severity: critical, fix: stop, source: ours}
+  - {id: seen, of: H2, title: Seen, severity: note, fix: none, source: ours}
+  - {id: late, of: H3, title: Late, severity: warning, fix: none, source: ours}
 tests:
 """
 

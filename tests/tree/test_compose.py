@@ -33,14 +33,14 @@ questions:
     go: {yes: mine-nan, exploded: mine-nan, skipped: nan-skipped, stops: loss-stops, no: Q2.1}
     source: a test
 leaves:
-  - {id: mine-nan, of: M1, title: NaN, severity: critical, fixes: [fix it], source: a test}
+  - {id: mine-nan, of: M1, title: NaN, severity: critical, fix: fix it, source: a test}
 """
 CHECK = """
 name: more
 title: One check
 checks:
   - {id: X1, leaf: x-low, when: [loss], ask: Low?, test: loss_spikes, severity: note, title: Low, means: It is,
-     fixes: [no], source: t}
+     fix: no, source: t}
 """
 
 
@@ -79,14 +79,6 @@ def test_trees_without_anything_to_ask_are_left_out_and_named() -> None:
     assert "no text log" in errors.why
 
 
-def test_a_cause_for_no_leaf_is_a_mistake(tmp_path: Path) -> None:
-    """A signature names leaves of the trees that it is put together with."""
-    cause = "name: c\ntitle: C\ncauses:\n  - {id: C1, of: [no-leaf], text: a cause, source: t}\n"
-    (tmp_path / "c.yaml").write_text(cause, encoding="utf-8")
-    with pytest.raises(StabtreeError, match="is of 'no-leaf', which is not a leaf"):
-        load_trees(folder=tmp_path)
-
-
 def test_a_tree_of_entries_alone_is_not_walked() -> None:
     """It can be read and explained, and says that there is nothing to walk."""
     tree = build(
@@ -99,7 +91,7 @@ def test_a_tree_of_entries_alone_is_not_walked() -> None:
 def test_the_schema_names_the_measures_that_it_is_given() -> None:
     """Those of installed packages as well, where `stabtree tree schema` writes it."""
     made = schema(["b", "a"])["$defs"]
-    for kind in ("Question", "Check", "Cause", "Signature"):
+    for kind in ("Question", "Check"):
         assert made[kind]["properties"]["test"] == {"enum": ["a", "b"]}
 
 

@@ -13,6 +13,7 @@ from stabtree.tree.load import build, load_tree
 from stabtree.tree.model import Severity
 from stabtree.tree.params import known
 from stabtree.tree.shipped import shipped
+from stabtree.tree.tables import condition, tables
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,8 +33,8 @@ questions:
     go: {yes: bad, no: good}
     source: a test
 leaves:
-  - {id: bad, of: Q1, title: Bad, severity: critical, fixes: [fix it], source: a test}
-  - {id: good, of: Q1, title: Good, severity: ok, fixes: [nothing], source: a test}
+  - {id: bad, of: Q1, title: Bad, severity: critical, fix: fix it, source: a test}
+  - {id: good, of: Q1, title: Good, severity: ok, fix: nothing, source: a test}
 """
 
 
@@ -58,21 +59,6 @@ def test_a_good_tree_loads() -> None:
             "test: loss_spikes",
             f"short: {'x' * 29}\n    test: loss_spikes",
             "t.yaml:10: 'short' of question Q1 must be text of at most 28 characters",
-        ),
-        (
-            "fixes: [fix it]",
-            f"causes: [{{id: c, text: t, short: {'x' * 33}}}], fixes: [fix it]",
-            "t.yaml:16: 'short' of cause c must be text of at most 32 characters",
-        ),
-        (
-            "fixes: [fix it]",
-            f"causes: [{{id: c, text: t, short_fix: {'x' * 27}, fixes: [Fix it.]}}], fixes: [fix it]",
-            "t.yaml:16: 'short_fix' of cause c must be text of at most 26 characters",
-        ),
-        (
-            "fixes: [fix it]",
-            "causes: [{id: c, text: t, short_fix: x}], fixes: [fix it]",
-            "t.yaml:16: cause c has a short_fix, but no fix that it shortens",
         ),
         (
             "severity: critical",
@@ -122,14 +108,14 @@ def test_a_good_tree_loads() -> None:
         ("    ask:", "    aks:", "question Q1 has no key 'aks'; did you mean 'ask'?"),
         ("    ask:", "    about: x\n    #", "question Q1 has no key 'about'"),
         ("    ask: Is the loss NaN?\n", "", "question Q1 lacks the key 'ask'"),
-        ("fixes: [fix it], ", "", "leaf bad lacks a fix"),
-        ("fixes: [fix it], source: a test", "fixes: [fix it]", "leaf bad lacks a source"),
+        ("fix: fix it, source: a test", "fix: fix it", "leaf bad lacks a source"),
         ("critical", "terrible", "t.yaml:16: 'severity' of leaf bad must be one of ok, note, warning, critical"),
-        ("[fix it]", "[{fix: it}]", "each of 'fixes' of leaf bad must be text, not a mapping"),
+        ("fix: fix it", "fix: {it: x}", "'fix' of leaf bad must be text, not a mapping"),
+        ("fix: fix it", "events: [{it: x}]", "each of 'events' of leaf bad must be text, not a mapping"),
         ("critical", "[critical]", "'severity' of leaf bad must be text, not a list"),
         ("source: a test}", "source: a test, restart: 1}", "'restart' of leaf bad must be true or false"),
-        ("source: a test}", "source: a test, causes: [x]}", "each of 'causes' of leaf bad must be a mapping, not text"),
-        ("source: a test}", "source: a test, causes: x}", "'causes' of leaf bad must be a list"),
+        ("source: a test}", "source: a test, causes: [x]}", "leaf bad has no key 'causes'"),
+        ("source: a test}", "source: a test, events: x}", "'events' of leaf bad must be a list"),
         ("{yes: bad, no: good}", "[bad, good]", "t.yaml:13: 'go' of question Q1 must be a mapping, not a list"),
         ("{yes: bad, no: good}", "{yes: 1, no: good}", "t.yaml:13: 'go' of question Q1 must be text, not a number"),
         ("    ask:", "    quick: {symptom: x}\n    ask:", "quick lacks the key 'threshold'"),
@@ -220,6 +206,6 @@ def test_every_measure_is_used() -> None:
     for name in shipped():
         tree = load_tree(name)
         used |= {question.test for question in tree.questions.values()}
-        used |= {cause.test for leaf in tree.leaves.values() for cause in leaf.causes}
-        used |= {item.test for item in tree.signatures}
+    rows = tables().causes.values()
+    used |= {condition(text).name for row in rows for text in (*row.evidence, *row.proof)} & all_questions().keys()
     assert used - {""} == set(all_questions())

@@ -36,7 +36,7 @@ questions:
     go: {{yes: bad, no: Q2.1}}
     source: us
 leaves:
-  - {{id: bad, of: H1, title: Bad, severity: critical, why: So., fixes: [Mend it.], source: us{page}}}
+  - {{id: bad, of: H1, title: Bad, severity: critical, why: So., fix: Mend it., source: us{page}}}
 """
 
 

@@ -9,9 +9,8 @@ import pytest
 
 from stabtree.diagnosis.walk import diagnose
 from stabtree.report.explain import reference_to
-from stabtree.tree.fixes import plain
 from stabtree.tree.load import load_tree, load_trees
-from stabtree.tree.model import SHORT, SHORT_CAUSE, SHORT_FIX
+from stabtree.tree.model import SHORT
 from stabtree.tree.params import known
 from stabtree.tree.shipped import shipped, shipped_titles
 from tests.conftest import make_run
@@ -19,7 +18,7 @@ from tests.leaves.errors import LINES
 from tests.leaves.make import healthy
 
 if TYPE_CHECKING:
-    from stabtree.tree.model import Cause, Question, Signature
+    from stabtree.tree.model import Question
 
 TREE = load_trees()
 CHECKED = {"phase19": 0, "convergence": 19, "precision": 8, "errors": 43}
@@ -48,19 +47,6 @@ def test_every_question_has_a_short_form_of_its_own(name: str) -> None:
     assert len(set(shorts)) == len(shorts)
 
 
-@pytest.mark.parametrize("name", shipped())
-def test_no_cause_is_cut_on_a_screen(name: str) -> None:
-    """Beside each other a cause and its first fix fit on a line of 80, or have a short form that does."""
-    tree = load_tree(name)
-    causes: list[Cause | Signature] = [
-        *tree.signatures,
-        *(cause for leaf in tree.leaves.values() for cause in leaf.causes),
-    ]
-    assert [cause.id for cause in causes if len(cause.short or cause.text) > SHORT_CAUSE] == []
-    shown = {cause.id: cause.short_fix or plain(cause.fixes[0]) for cause in causes if cause.fixes}
-    assert [id_ for id_, text in shown.items() if len(text) > SHORT_FIX] == []
-
-
 def test_every_cross_reference_exists() -> None:
     """What looks like the id of a node is one, in some shipped tree, and is shown with what it is called."""
     titles = shipped_titles()
@@ -70,7 +56,6 @@ def test_every_cross_reference_exists() -> None:
         links = [link for question in tree.questions.values() for link in question.see]
         links += [link for leaf in tree.leaves.values() for link in leaf.see]
         links += [link for entry in tree.entries.values() for link in entry.see]
-        links += [link for item in tree.signatures for link in item.see]
         for link in links:
             if "/" not in link and " " not in link:
                 assert link in ids, link

@@ -296,7 +296,7 @@ def test_nothing_from_a_tree_reaches_the_terminal_raw(tmp_path: Path) -> None:
         'name: "a\\e[31mb"\ntitle: "c\\e[31md"\nsections: [{id: "1", title: "e\\e[31mf", entry: Q1}]\nquestions:\n'
         '- {id: Q1, section: "1", ask: "g\\e[31mh", test: loss_spikes, go: {yes: bad, no: bad}, source: s,\n'
         '   quick: {symptom: "i\\e[31mj", threshold: "k\\e[31ml", first: "m\\e[31mn"}}\nleaves:\n'
-        '- {id: bad, of: Q1, title: "o\\e[31mp", severity: warning, fixes: ["q\\e[31mr"], source: s}\n',
+        '- {id: bad, of: Q1, title: "o\\e[31mp", severity: warning, fix: "q\\e[31mr", source: s}\n',
         encoding="utf-8",
     )
     tree = str(path)

@@ -38,7 +38,7 @@ leaves:
     title: The gradients are too large
     severity: warning
     why: Ours keep below.
-    fixes: [Lower the learning rate.]
+    fix: Lower the learning rate.
     source: the house
 """
 

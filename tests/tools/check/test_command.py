@@ -107,7 +107,7 @@ def test_more_than_a_screen_holds_is_counted(tmp_path: Path) -> None:
     severity: warning
     title: It is so for the {n}th time
     means: Nothing good.
-    fixes: [Change it.]
+    fix: Change it.
     source: us"""
     (tmp_path / "rules").mkdir()
     text = "name: ours\ntitle: Ours\nwhen: [config]\nchecks:" + "".join(rule.format(n=n) for n in range(50))

@@ -44,7 +44,7 @@ checks:
     severity: critical
     title: The learning rate is above what our models take
     means: All four runs above it were lost within a day.
-    fixes: ["Set it to 1e-4 {lr=0.0001}."]
+    fix: "Set it to 1e-4 {lr=0.0001}."
     source: the rules of our team
 """
 

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from stabtree.report.advice import Action
 
 WIDE = 400  # columns: nothing is cut
-SHOWN_CAUSES = 3
 
 
 @dataclass(frozen=True)
@@ -88,11 +87,10 @@ class Outputs:
         """The restart as it is advised; empty where none is."""
         return next((action.text for action in self.report.do_now if action.strong), "")
 
-    @cached_property
+    @property
     def advised(self) -> list[str]:
-        """What to do, and the fixes beside the causes of the screen."""
-        open_ = [row for row in self.report.causes if not row.silent][:SHOWN_CAUSES]
-        return [*self.actions, *(fix for row in open_ for fix in row.fixes[:1])]
+        """What to do."""
+        return self.actions
 
 
 def _whole(action: Action) -> str:

@@ -7,13 +7,14 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from stabtree.diagnosis.missing import PER_GROUP, how_to_log
-from stabtree.diagnosis.result import SILENT, WEAK, CauseState
+from stabtree.diagnosis.result import CauseState
 from stabtree.measures.checkpoints import CheckpointSource
 from stabtree.metrics.role import describe_name
 from stabtree.report.page import TICK_SIGNS, Tick
 from stabtree.report.rows import quoted
 from stabtree.report.words import answer_word, seen
 from stabtree.tree.model import Severity
+from stabtree.tree.tables import condition, tables
 from tests.whole.advice import labels, words
 
 if TYPE_CHECKING:
@@ -34,9 +35,7 @@ NOBODY_WRITES = (
 )
 MAX_TO_DO = 3
 MAX_CAUSES = 3
-CAUSES = re.compile(
-    r"^(?:Causes)? +(?:[●◐○?·–] )?(confirmed|likely|possible|not confirmed|not checkable|ruled out)  ", re.MULTILINE
-)
+CAUSES = re.compile(r"^(?:Causes)? +(?:[●◐○?·–] )?(confirmed|likely|possible|ruled out)  ", re.MULTILINE)
 
 
 def one_onset(out: Outputs) -> Iterator[str]:
@@ -120,11 +119,6 @@ def nothing_logged_is_asked_for(out: Outputs) -> Iterator[str]:
                 yield f"{name}: {text[:90]}"
 
 
-def no_fix_asks_to_log(out: Outputs) -> Iterator[str]:
-    """What to log is said below, not among what to do."""
-    yield from (text[:90] for text in out.actions if re.match(r"Log\b", text))
-
-
 def no_open_condition(out: Outputs) -> Iterator[str]:
     """What to do has no `if` about something that is logged."""
     run = out.diagnosis.run
@@ -161,17 +155,23 @@ def one_state_of_a_cause(out: Outputs) -> Iterator[str]:
     states: dict[str, set[CauseState]] = {}
     for judged in chain.from_iterable(found.causes for found in out.diagnosis.reached):
         states.setdefault(judged.cause.id, set()).add(judged.state)
-        states.setdefault(words.topic(judged.cause.text), set()).add(judged.state)
+        states.setdefault(words.topic(judged.cause.says), set()).add(judged.state)
     for name, found in states.items():
-        if name and CauseState.CONFIRMED in found and not found.isdisjoint(WEAK):
+        if name and CauseState.CONFIRMED in found and CauseState.POSSIBLE in found:
             yield f"{name}: {', '.join(sorted(found))}"
 
 
-def only_open_causes(out: Outputs) -> Iterator[str]:
-    """No cause that the log refutes is printed on the screen."""
-    for state in CAUSES.findall(out.screen):
-        if state in SILENT:
-            yield state
+def one_rival_and_one_out(out: Outputs) -> Iterator[str]:
+    """At most two causes are open, beside one that is out; a sure one stands alone."""
+    for found in out.diagnosis.reached:
+        states = [item.state for item in found.causes]
+        open_ = [state for state in states if state is not CauseState.RULED_OUT]
+        if len(open_) > (1 if {CauseState.CONFIRMED, CauseState.LIKELY} & {*open_} else 2) or len(states) > MAX_CAUSES:
+            yield f"{found.leaf.id}: {states}"
+        if found.undecided != (open_[:1] == [CauseState.POSSIBLE]):
+            yield f"{found.leaf.id}: undecided {found.undecided}, {states}"
+        out_ = [item for item in found.causes if item.state is CauseState.RULED_OUT]
+        yield from (f"{found.leaf.id}: {item.cause.id}" for item in out_ if not item.evidence)
 
 
 def few_causes(out: Outputs) -> Iterator[str]:
@@ -182,24 +182,35 @@ def few_causes(out: Outputs) -> Iterator[str]:
 
 
 def few_actions(out: Outputs) -> Iterator[str]:
-    """There are at most three things to do, and the restart is the last."""
-    actions = out.report.do_now
-    if len(actions) > MAX_TO_DO:
-        yield str(len(actions))
-    if any(action.strong for action in actions[:-1]):
-        yield f"the restart comes before {actions[-1].text[:60]!r}"
+    """Every alarm has something to do, at most three things, of which no two are of a kind."""
+    kinds = [action.kind for action in out.report.do_now]
+    if len(kinds) > MAX_TO_DO or len({*kinds}) < len(kinds):
+        yield f"{kinds}"
+    alarm = out.finding is not None and out.finding.is_alarm
+    if alarm and (not kinds or not all(action.text for action in out.report.do_now)):
+        yield "nothing to do"
 
 
-def what_helps_the_first_cause_is_advised(out: Outputs) -> Iterator[str]:
-    """Of the cause that is named first, a fix is among what to do: as an action, or as what to do after an answer."""
-    first = next(iter(out.report.shown_causes), None)
-    if first is None or not first.fixes or not out.actions:
-        return
-    advised = words.plain(" ".join(out.actions)).lower()
-    answers = [text for action in out.report.do_now for _, text in action.branches]
-    led_to = any(words.shares_words(text, words.plain(fix).lower()) for text in answers for fix in first.fixes)
-    if not led_to and not any(words.shares_words(fix, advised) for fix in first.fixes):
-        yield f"{first.judged.cause.id} {first.judged.cause.text[:50]!r}: no {first.fixes[0][:60]!r}"
+def nothing_forbidden_is_advised(out: Outputs) -> Iterator[str]:
+    """No action that the table forbids for what the file says."""
+    for found in out.diagnosis.reached:
+        for item in found.actions:
+            action = tables().actions.get(item.id)
+            for text in action.never if action else ():
+                wanted = condition(text)
+                if wanted.name == "config.grad_clip" and wanted.met(out.diagnosis.run.setting("grad_clip") or 0):
+                    yield f"{found.leaf.id}: {item.id}, {text}"
+
+
+def no_text_is_half_filled(out: Outputs) -> Iterator[str]:
+    """No action holds a placeholder or what a value is missing in."""
+    yield from (action.text for action in out.report.do_now if re.search(r"\{[a-z_]+[/*=<}]|…", action.text))
+
+
+def what_tells_causes_apart_was_not_logged(out: Outputs) -> Iterator[str]:
+    """Nothing that is asked for at a finding is in the log."""
+    for found in out.diagnosis.reached:
+        yield from (name for name in found.log_next if out.diagnosis.run.has(name))
 
 
 def every_output_has_the_branches(out: Outputs) -> Iterator[str]:
@@ -264,8 +275,9 @@ PROPERTIES: Mapping[str, Property] = {
     for func in (
         *(one_onset, good_before_bad, one_restart),
         *(no_restart_where_it_came_back, no_cadence_invented, no_checkpoint_twice, nothing_logged_is_asked_for),
-        *(no_fix_asks_to_log, no_open_condition, one_rate, one_best, one_state_of_a_cause),
-        *(only_open_causes, few_causes, what_helps_the_first_cause_is_advised),
+        *(no_open_condition, one_rate, one_best, one_state_of_a_cause),
+        *(one_rival_and_one_out, few_causes, nothing_forbidden_is_advised, no_text_is_half_filled),
+        *(what_tells_causes_apart_was_not_logged,),
         *(few_actions, every_output_has_the_branches, answers_agree_with_evidence, one_tick, finite_words),
         *(rows_are_what_they_are_called, numbers_are_plain),
     )
