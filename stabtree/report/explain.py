@@ -6,7 +6,7 @@ import re
 from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
-from stabtree.common.text import docstring, first_few, in_words
+from stabtree.common.text import docstring, first_few
 from stabtree.measures import measure_named
 from stabtree.measures.table import MEASURES
 from stabtree.report.page import Page, counted, in_lines
@@ -36,6 +36,7 @@ SHORT_WORD = 4  # letters; such a word is searched for as a whole
 HALF = -1.0  # of a limit, as a strength
 UNSEEN = {"right": "of such alarms are right", "named": "of such failures raise an alarm"}
 _SIGNS = {">": "above", ">=": "at least", "<": "below", "<=": "at most", "=": "is"}
+_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
 _LITERAL = re.compile(r"\s*\(literal: [^()]*\)")
 
 
@@ -194,6 +195,13 @@ def _list(page: Page, name: str, texts: Iterable[str], most: int) -> None:
     field(page, name, *shown[:most], f"and {left} more: --full" if left > 0 else "")
 
 
+def _sentences(text: str, most: int) -> str:
+    """Return the first sentences of a text, and how many more there are."""
+    parts = _SENTENCE.split(text)
+    left = len(parts) - most
+    return " ".join([*parts[:most], *([f"(and {left} more: --full)"] if left > 0 else [])])
+
+
 def _numbered(page: Page, fixes: Sequence[str], most: int) -> None:
     """Add what to do, in order."""
     texts = [plain(fix).strip() for fix in fixes]
@@ -234,8 +242,8 @@ def _entry(page: Page, _tree: Tree, node: Entry, room: Room) -> None:
 
 def _question(page: Page, tree: Tree, node: Question, room: Room) -> None:
     rule, measure = rule_of(tree, node), measure_named(node.test)
-    field(page, "why", node.why)
-    field(page, "rule", rule if room.full else _LITERAL.sub("", rule))
+    field(page, "why", _sentences(node.why, room.most))
+    field(page, "rule", _sentences(rule if room.full else _LITERAL.sub("", rule), room.most))
     if room.full and measure:
         reads = read_by(measure)
         if any(need.kind == "Run" for need in measure.needs):
@@ -253,7 +261,7 @@ def _question(page: Page, tree: Tree, node: Question, room: Room) -> None:
     ways = [f"{', '.join(verdicts)} → {_end(tree, id_)}" for id_, verdicts in ends.items()]
     if room.full and measure and "unknown" not in node.go:
         ways.append("unknown → noted as not checked, then as for no")
-    _list(page, "answers", ways, max(room.most, len(ways) if room.most > 2 else 0))
+    field(page, "answers", *ways)
     _leaf_fixes(page, [tree.leaves[id_] for id_ in ends if id_ in tree.leaves], room)
 
 
@@ -311,8 +319,8 @@ def action_in_words(action: Action) -> str:
 def _group(page: Page, tree: Tree, node: Group, room: Room) -> None:
     leaves = [leaf for leaf in tree.leaves.values() if leaf.of == node.id]
     rule = node.rule.format_map(fact_params(tree))
-    field(page, "why", node.why)
-    field(page, "rule", rule if room.full else _LITERAL.sub("", rule))
+    field(page, "why", _sentences(node.why, room.most))
+    field(page, "rule", _sentences(rule if room.full else _LITERAL.sub("", rule), room.most))
     _list(page, "holds", (_end(tree, leaf.id) for leaf in leaves), room.most)
     _leaf_fixes(page, leaves, room)
 
@@ -352,7 +360,7 @@ def _cause(page: Page, _tree: Tree, node: Cause, room: Room) -> None:
 def _action(page: Page, _tree: Tree, node: Action, room: Room) -> None:
     field(page, "costs", node.costs)
     field(page, "asks", node.ask)
-    _list(page, "answers", (f"{answer}: {in_words(list(left))}" for answer, left in node.splits.items()), room.most)
+    _list(page, "answers", (f"{answer}: {', '.join(left)}" for answer, left in node.splits.items()), room.most)
     field(page, "helps", ", ".join(f"{name} ({much:.0%})" for name, much in node.helps.items()))
     field(page, "harms", ", ".join(node.harms))
     field(page, "never", *map(condition_in_words, node.never))
