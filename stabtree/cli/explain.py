@@ -80,12 +80,15 @@ def _explained(tree: Tree, word: str, *, full: bool) -> str:
         return about + (f"\n{listed(found)}" if found and full else more)
     column = about_column(word, width=width, color=color)
     # What a title or a heading names is a topic, and comes before a column of that name.
-    mentioned = found and (not column or nodes.rank(tree, found[0], word) > 1)
+    mentioned = found and (not column or nodes.rank(tree, found[0], word) > nodes.IN_TEXT)
     if by_id or mentioned:
-        if len(found) > MAX_WHOLE and not by_id:
+        strong = [] if by_id else [other for other in found if nodes.rank(tree, other, word) == nodes.IN_TITLE]
+        if len(strong) == 1:
+            word = strong[0].id
+        elif len(found) > MAX_WHOLE and not by_id:
             return listed(found)
         if full:
-            return nodes.explain(tree, found, width=width, color=color)
+            return nodes.explain(tree, strong if len(strong) == 1 else found, width=width, color=color)
         return nodes.one_screen(tree, found, named=word, width=width, color=color)
     if not column or near(word, by_name(), MISTYPED):
         hint = _meant(tree, word) or f"`stabtree tree show {tree.name}` lists the nodes"

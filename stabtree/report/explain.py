@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common.text import docstring, first_few
 from stabtree.measures import measure_named
 from stabtree.measures.table import MEASURES
-from stabtree.report.page import Page, clipped, counted, in_lines
-from stabtree.report.trees import HEAD, field, read_by, shown_value
+from stabtree.report.page import Page, counted, in_lines
+from stabtree.report.trees import HEAD, field, metrics_of, read_by, shown_value
 from stabtree.run import CONFIG
 from stabtree.tree.fixes import plain
 from stabtree.tree.model import NOTHING, Entry, Group, Leaf, Question, Tree
@@ -28,35 +29,29 @@ if TYPE_CHECKING:
 MAX_LINES = 24  # of a terminal
 LISTED = MAX_LINES - 2  # lines of a list, which ends with what it leaves out
 NAMES = 20  # of findings, where a metric is shown on one screen
+SEEN = 2  # references of a finding
 NAMED = 6  # ids of nodes that go with the first one
-RULE_OF_SEVERAL = 160  # characters, where its sentences are short
+IN_TITLE, IN_SECTION, IN_TEXT = 3, 2, 1  # where a node has the words that were typed
 SHORT_WORD = 4  # letters; such a word is searched for as a whole
-RULE = 200  # characters; a longer rule is cut to its first clauses
 HALF = -1.0  # of a limit, as a strength
 UNSEEN = {"right": "of such alarms are right", "named": "of such failures raise an alarm"}
 _SIGNS = {">": "above", ">=": "at least", "<": "below", "<=": "at most", "=": "is"}
-_LITERAL = re.compile(r"\s*\(literal: [^()]*\)")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
+_LITERAL = re.compile(r"\s*\(literal: [^()]*\)")
 
 
 Node = Question | Leaf | Group | Entry | Cause | Action
 
 
 class Room(NamedTuple):
-    """How much of a node is shown: sentences, causes, fixes, whether titles may take two lines, and all the rest."""
+    """How much of a node is shown: how many of each list, and whether all the rest."""
 
-    sentences: int
-    causes: int
-    fixes: int
-    whole: bool = True
+    most: int
     full: bool = False
 
 
-ROOMS = (
-    *(Room(sentences, causes, fixes) for sentences, causes, fixes in ((3, 4, 4), (2, 4, 3), (2, 3, 3), (1, 3, 2))),
-    *(Room(sentences, causes, fixes, whole=False) for sentences, causes, fixes in ((2, 3, 3), (1, 2, 2), (1, 1, 1))),
-)
-FULL = Room(999, 999, 999, full=True)
+ROOMS = (Room(5), Room(4), Room(3), Room(2), Room(1))
+FULL = Room(999, full=True)
 
 
 def every(tree: Tree) -> list[Node]:
@@ -89,17 +84,15 @@ def find(tree: Tree, word: str) -> tuple[list[Node], bool]:
 
 
 def rank(tree: Tree, node: Node, words: str) -> int:
-    """Return how well a node fits words: 3 where its title has them all, 2 where its section's has, 1 where a text has.
+    """Return how well a node fits words: whether its title has them all, its section's or a text; 0 where none has.
 
     A word of up to four letters must be there as a whole: `lr` is no part of `already`.
     """
     section = tree.section(node.section).title if isinstance(node, Question) else ""
-    texts = (f"{title_of(node)} {node.id.replace('-', ' ')}", section, _words(node))
+    texts = {IN_TITLE: f"{title_of(node)} {node.id.replace('-', ' ')}", IN_SECTION: section, IN_TEXT: _words(node)}
     parts = [rf"(?<![\w/]){re.escape(part)}" + r"(?![\w/])" * (len(part) <= SHORT_WORD) for part in _id(words).split()]
-    for place, text in enumerate(texts):
-        if parts and all(re.search(part, text.lower()) for part in parts):
-            return len(texts) - place
-    return 0
+    fits = (place for place, text in texts.items() if parts and all(re.search(part, text.lower()) for part in parts))
+    return next(fits, 0)
 
 
 def is_named(node: Node, word: str) -> bool:
@@ -166,17 +159,21 @@ def one_screen(tree: Tree, nodes: list[Node], *, named: str = "", width: int = 1
         page.line((f"more: --full{asked}", "dim"), indent=1)
         text = page.text()
         if text.count("\n") <= MAX_LINES:
-            break
-    return text
+            return text
+    lines = text.splitlines(keepends=True)
+    page = Page(width=width, color=color)
+    page.line((f"and {len(lines) - MAX_LINES + 1} more lines: --full{asked}", "dim"), indent=1)
+    return "".join(lines[: MAX_LINES - 1]) + page.text()
 
 
 def listing(nodes: Sequence[Node], *, width: int = 100, color: bool = False, most: int = LISTED) -> str:
-    """Return nodes in a line each, and how many are left out."""
+    """Return nodes with their titles, in so many lines at most, and how many are left out."""
     page = Page(width=width, color=color)
-    shown = nodes if len(nodes) <= most else nodes[: most - 1]
-    column = max(len(node.id) for node in shown) + 2
+    column = max(len(node.id) for node in nodes[:most]) + 2
+    ends = accumulate(len(in_lines(title_of(node), width - column, most)) for node in nodes)
+    shown = nodes[: sum(end <= most for end in ends)]
     for node in shown:
-        page.item((node.id, "id"), [(clipped(title_of(node), width - column), "")], indent=0, head_width=column)
+        page.item((node.id, "id"), [(title_of(node), "")], indent=0, head_width=column)
     if len(shown) < len(nodes):
         page.line((f"and {len(nodes) - len(shown):,} more: --full lists them", "dim"))
     return page.text()
@@ -191,20 +188,27 @@ def by_kind(nodes: list[Node], *, width: int = 100, color: bool = False) -> str:
     return page.text()
 
 
-def _titles(page: Page, name: str, texts: Iterable[str], room: Room) -> None:
-    """Add titles, cut to a line each where there is little room."""
-    if not room.whole:
-        texts = [in_lines(text, page.width - HEAD - 1, 1)[0] for text in texts]
-    field(page, name, *texts)
+def _list(page: Page, name: str, texts: Iterable[str], most: int) -> None:
+    """Add the first of some texts, and how many more there are."""
+    shown = list(filter(None, texts))
+    left = len(shown) - most
+    field(page, name, *shown[:most], f"and {left} more: --full" if left > 0 else "")
 
 
-def _numbered(page: Page, fixes: Sequence[str], sentences: int) -> None:
-    """Add what to do; how many sentences are left out of it is said."""
-    texts = [first_sentences(plain(fix), sentences) for fix in fixes]
+def _sentences(text: str, most: int) -> str:
+    """Return the first sentences of a text, and how many more there are."""
+    parts = _SENTENCE.split(text)
+    left = len(parts) - most
+    return " ".join([*parts[:most], *([f"(and {left} more: --full)"] if left > 0 else [])])
+
+
+def _numbered(page: Page, fixes: Sequence[str], most: int) -> None:
+    """Add what to do, in order."""
+    texts = [plain(fix).strip() for fix in fixes]
     if len(texts) == 1:
-        field(page, "fix", texts[0])
+        field(page, "fix", *texts)
     else:
-        field(page, "fixes", *(f"{number}. {text}" for number, text in enumerate(texts, 1)))
+        _list(page, "fixes", (f"{number}. {text}" for number, text in enumerate(texts, 1)), most)
 
 
 def _add(page: Page, tree: Tree, node: Node, room: Room) -> None:
@@ -231,15 +235,15 @@ def _add(page: Page, tree: Tree, node: Node, room: Room) -> None:
 
 def _entry(page: Page, _tree: Tree, node: Entry, room: Room) -> None:
     for name in ("symptom", "cause", "probe"):
-        field(page, name, first_sentences(getattr(node, name), room.sentences))
-    _numbered(page, node.fixes[: room.fixes + 1], room.sentences)
+        field(page, name, getattr(node, name))
+    _numbered(page, node.fixes, room.most)
     field(page, "knob", node.knob)
 
 
 def _question(page: Page, tree: Tree, node: Question, room: Room) -> None:
     rule, measure = rule_of(tree, node), measure_named(node.test)
-    field(page, "why", first_sentences(node.why, room.sentences))
-    field(page, "rule", rule if room.full else rule_in_short(rule))
+    field(page, "why", _sentences(node.why, room.most))
+    field(page, "rule", _sentences(rule if room.full else _LITERAL.sub("", rule), room.most))
     if room.full and measure:
         reads = read_by(measure)
         if any(need.kind == "Run" for need in measure.needs):
@@ -248,7 +252,7 @@ def _question(page: Page, tree: Tree, node: Question, room: Room) -> None:
         field(page, "reads", ", ".join(reads))
         _params(page, tree, node, measure)
     if room.full or not node.test:
-        field(page, "by hand", first_sentences(node.person, room.sentences))
+        field(page, "by hand", node.person)
     if room.full:
         field(page, "or say", ", ".join(f"{word} ({verdict})" for word, verdict in node.words.items()))
     ends: dict[str, list[str]] = {}
@@ -257,7 +261,7 @@ def _question(page: Page, tree: Tree, node: Question, room: Room) -> None:
     ways = [f"{', '.join(verdicts)} → {_end(tree, id_)}" for id_, verdicts in ends.items()]
     if room.full and measure and "unknown" not in node.go:
         ways.append("unknown → noted as not checked, then as for no")
-    _titles(page, "answers", ways, room)
+    field(page, "answers", *ways)
     _leaf_fixes(page, [tree.leaves[id_] for id_ in ends if id_ in tree.leaves], room)
 
 
@@ -273,12 +277,12 @@ def _leaf_fixes(page: Page, leaves: Sequence[Leaf], room: Room) -> None:
     """Add what the document itself says to do about some leaves, then what usually helps."""
     own = [action for action in tables().actions.values() if {leaf.of for leaf in leaves} & {*action.of}]
     if own:
-        _titles(page, "fixes", (f"{action_in_words(action)} ({_condition_of(action)})" for action in own), room)
+        _list(page, "fixes", (f"{action_in_words(action)} ({_condition_of(action)})" for action in own), room.most)
         return
     told = [leaf for leaf in leaves if leaf.severity.is_alarm] or leaves
     usual = ((leaf.fix or next(map(action_in_words, usual_actions(leaf)), "")) for leaf in told)
     fixes = dict.fromkeys(filter(None, usual))
-    _numbered(page, [*fixes][: room.fixes], room.sentences if room.full else 1)
+    _numbered(page, [*fixes], room.most)
 
 
 def _condition_of(action: Action) -> str:
@@ -315,26 +319,23 @@ def action_in_words(action: Action) -> str:
 def _group(page: Page, tree: Tree, node: Group, room: Room) -> None:
     leaves = [leaf for leaf in tree.leaves.values() if leaf.of == node.id]
     rule = node.rule.format_map(fact_params(tree))
-    field(page, "why", first_sentences(node.why, room.sentences))
-    field(page, "rule", rule if room.full else rule_in_short(rule))
-    _titles(page, "holds", (_end(tree, leaf.id) for leaf in leaves), room)
+    field(page, "why", _sentences(node.why, room.most))
+    field(page, "rule", _sentences(rule if room.full else _LITERAL.sub("", rule), room.most))
+    _list(page, "holds", (_end(tree, leaf.id) for leaf in leaves), room.most)
     _leaf_fixes(page, leaves, room)
 
 
 def _leaf(page: Page, tree: Tree, node: Leaf, room: Room) -> None:
-    field(page, "means", first_sentences(node.why, room.sentences))
-    causes = usual_causes(node)
-    _titles(page, "causes", (f"{cause.says} ({cause.id})" for cause in causes[: room.causes]), room)
-    if len(causes) > room.causes:
-        field(page, "", f"and {len(causes) - room.causes} more: --full")
+    field(page, "means", node.why)
+    _list(page, "causes", (f"{cause.says} ({cause.id})" for cause in usual_causes(node)), room.most)
     actions = [*([node.fix] if node.fix else []), *map(action_in_words, usual_actions(node))]
-    _numbered(page, actions[: room.fixes], room.sentences if room.full else 2)
+    _numbered(page, actions, room.most)
     if node.restart:
         field(page, "restart", "from a checkpoint before it began; diagnose names the step")
     if node.escalate:
         field(page, "if not", f"{node.escalate}: {tree.leaves[node.escalate].title} (--applied {node.of})")
     if not room.full:
-        _titles(page, "see", [reference_to(tree, link) for link in node.see][:2], room)
+        _list(page, "see", (reference_to(tree, link) for link in node.see), min(room.most, SEEN))
         return
     # The leaves that a reassuring one gives way to.
     reasons = {node.unproven: "without progress in the log", node.near: "where something came near its limit"}
@@ -347,21 +348,19 @@ def _cause(page: Page, _tree: Tree, node: Cause, room: Room) -> None:
     ordered = sorted(node.evidence.items(), key=lambda pair: -pair[1])
     for head, way in (("for it", True), ("against it", False)):
         texts = [f"{condition_in_words(text)}: ×{much:g}" for text, much in ordered if (much > 1) is way]
-        texts = texts if way else texts[::-1]
-        most = len(texts) if room.full else room.causes
-        field(page, head, *texts[:most], *([f"and {len(texts) - most} more: --full"] if len(texts) > most else []))
+        _list(page, head, texts if way else texts[::-1], room.most)
     field(page, "proof", *map(condition_in_words, node.proof))
     field(page, "explains", ", ".join(f"{kind} ({share:.0%})" for kind, share in node.explains.items()))
     helped = [row for row in tables().actions.values() if node.id in row.helps]
     helped.sort(key=lambda row: -row.helps[node.id])
-    field(page, "what helps", *(f"{action_in_words(row)} ({row.id})" for row in helped[: room.fixes]))
+    _list(page, "what helps", (f"{action_in_words(row)} ({row.id})" for row in helped), room.most)
     field(page, "log", ", ".join(node.log))
 
 
 def _action(page: Page, _tree: Tree, node: Action, room: Room) -> None:
     field(page, "costs", node.costs)
     field(page, "asks", node.ask)
-    _titles(page, "answers", (f"{answer}: {', '.join(left)}" for answer, left in node.splits.items()), room)
+    _list(page, "answers", (f"{answer}: {', '.join(left)}" for answer, left in node.splits.items()), room.most)
     field(page, "helps", ", ".join(f"{name} ({much:.0%})" for name, much in node.helps.items()))
     field(page, "harms", ", ".join(node.harms))
     field(page, "never", *map(condition_in_words, node.never))
@@ -395,44 +394,19 @@ def _params(page: Page, tree: Tree, node: Asking, measure: Measure) -> None:
 
 
 def rule_of(tree: Tree, question: Question, *, literal: bool = False) -> str:
-    """Return the question's rule with its parameters filled in."""
-    return question.rule.format_map(known(tree, question, literal=literal)) if question.rule else ""
+    """Return the question's rule with its parameters filled in, after the metric that it is about if it names none."""
+    values, measure = known(tree, question, literal=literal), measure_named(question.test)
+    rule = question.rule.format_map(values)
+    needed = [name.partition("/")[0] for name, firm in metrics_of(measure).items() if firm] if measure else []
+    about = [str(values["metric"])] if "metric" in values else needed
+    named = any(name in rule or name.replace("_", " ") in rule for name in about)
+    return rule if named or not (rule and about) else f"{about[0]}: {rule}"
 
 
 def reference_to(tree: Tree, link: str) -> str:
     """Return a cross-reference as it is shown: an id with the node's title, anything else as it is."""
     title = "" if " " in link or "/" in link else tree.title_of(link) or shipped_titles().get(link, "")
     return f"{link} ({title})" if title else link
-
-
-def first_sentences(text: str, count: int) -> str:
-    """Return the first sentences of a text.
-
-    >>> first_sentences("It rises. Look at 3.5 of it, e.g. the first. Stop.", 2)
-    'It rises. Look at 3.5 of it, e.g. the first.'
-    """
-    return " ".join(_SENTENCE.split(text.strip())[:count])
-
-
-def rule_in_short(rule: str) -> str:
-    """Return the first sentence of a rule, or its first short ones; of a long one its first clauses.
-
-    >>> rule_in_short("loss rises by more than 8% (literal: at all). Guards follow.")
-    'loss rises by more than 8%. Guards follow.'
-    """
-    sentence, *others = _SENTENCE.split(_LITERAL.sub("", rule.strip()))
-    for other in others:
-        if len(sentence) + len(other) > RULE_OF_SEVERAL:
-            break
-        sentence += f" {other}"
-    if len(sentence) <= RULE:
-        return sentence
-    shown, *clauses = sentence.split("; ")
-    for clause in clauses:
-        if len(shown) + len(clause) > RULE:
-            break
-        shown += f"; {clause}"
-    return clipped(shown, RULE)
 
 
 def condition_in_words(text: str) -> str:
@@ -443,11 +417,11 @@ def condition_in_words(text: str) -> str:
     """
     found = condition(text)
     name, value = found.name.removeprefix(CONTEXT).removeprefix(SETTING), found.value.replace("_", " ")
-    measure = measure_named(name) or MEASURES.get(name)
+    measure = (measure_named(name) or MEASURES.get(name)) if name == found.name else None
     if measure is None:
         return f"{name} {'answers' if name[:1].isupper() else _SIGNS[found.compare]} {value}"
     what = docstring(measure.func).partition("\n")[0].rstrip(".")
-    what = re.sub(r"^(Return|Count|Compare) ", "", what).partition(":")[0]
+    what = re.sub(r"^(Return|Count|Compare|Find out) ", "", what).partition(":")[0]
     return f"{what}: {'' if found.compare == '=' else _SIGNS[found.compare] + ' '}{value}"
 
 

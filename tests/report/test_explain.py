@@ -9,10 +9,10 @@ import pytest
 
 from stabtree.metrics.table import all_metrics
 from stabtree.report import explain
-from stabtree.report.explain import find, fitted_texts, is_named
+from stabtree.report.explain import find, fitted_texts
 from stabtree.report.trees import about_metric
 from stabtree.tree import shipped
-from stabtree.tree.load import load_defining, load_known, load_tree, load_trees
+from stabtree.tree.load import load_defining, load_known, load_trees
 from stabtree.tree.shipped import Calibrations, Fit, use_calibrations
 from tests.cli.command import run
 
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from stabtree.metrics.metric import Metric
 
 TREE = load_trees()
+PLACEHOLDER = re.compile(r"\{=?[a-z_]+(?:[/*=<][^\s{}]*)?\}|\{(?:for|not for|when|unless) ")
+QUOTED = re.compile(r'f"[^"]*"')  # Python that a fix shows
+ITEM = re.compile(r"^ {12}\d\. |^ fixes +1\. | → (?!noted)", re.MULTILINE)
 DOCUMENT = [*(f"P{n}" for n in range(1, 20)), *(f"O{n}" for n in range(1, 27))]
 
 
@@ -38,20 +41,22 @@ def test_every_id_of_the_documents_explains_itself(id_: str) -> None:
     assert find(TREE, id_)[1]
 
 
-def test_every_id_is_explained_on_one_screen() -> None:
-    """Every third node or cause of whatever tree: its text and not a list, in the lines of a terminal of 80 columns."""
-    known = load_known()
-    explained: set[str] = set()
-    for tree in (known, load_tree("phase19")):
-        ids = sorted({node.id for node in explain.every(tree)} - explained)
-        for id_ in ids[::3]:
-            nodes, by_id = find(tree, id_)
-            assert by_id
-            assert is_named(nodes[0], id_)
-            text = explain.one_screen(tree, nodes, named=id_, width=80)
-            assert text.startswith(f"{id_}  "), id_
-            assert text.count("\n") <= explain.MAX_LINES, text
-            explained.add(id_)
+def test_every_id_is_explained_whole_or_says_what_is_left_out() -> None:
+    """A screen has the lines of a terminal of 80 columns, no placeholder and no `…`; each list ends or counts on."""
+    tree = load_known()
+    for node in explain.every(tree):
+        nodes, by_id = find(tree, node.id)
+        assert by_id
+        screen = explain.one_screen(tree, nodes, named=node.id, width=80)
+        assert screen.startswith(f"{node.id}  "), node.id
+        assert screen.count("\n") <= explain.MAX_LINES, screen
+        full = explain.explain(tree, [nodes[0]], width=80)
+        for text in (screen, full):
+            assert not PLACEHOLDER.search(QUOTED.sub("", text)), text
+            assert "…" not in text, text
+        left_out = len(ITEM.findall(full)) - len(ITEM.findall(screen))
+        counts = [int(number) for number in re.findall(r"and (\d+) more(?: lines)?: --full", screen)]
+        assert sum(counts) >= left_out, screen
 
 
 @pytest.mark.parametrize(
@@ -63,34 +68,28 @@ def test_every_id_is_explained_on_one_screen() -> None:
         ("actor/pg_clipfrac", "actor/pg_clipfrac is read as clip_ratio."),
         ("mAP", "mAP  a column, read by its name as: quality, higher is better"),
         ("global_step", "global_step  read as step, "),
-        ("lr-too-high", "lr-too-high  "),
-        ("fit-one-batch", "fit-one-batch  "),
         ("NaN", "Q1.1  "),
         ("z-loss", "P15  "),
         ("silent divergence", "Q4.1  "),
         ("CUDA out of memory", "cuda-oom  "),
+        ("entropy collapse", "G8  "),
+        ("gradient clipping", "always-clipped  "),
+        ("overfitting", "overfitting  "),
+        ("reward hacking", "reward-hacking  "),  # the only title with it, of several texts
+        ("loss scale", "loss scale is read as loss_scale."),
     ],
 )
-def test_what_inspect_reads_is_explained(word: str, begins: str) -> None:
-    """Another name of a metric leads to the metric, a column of a known kind to its kind, a cause to itself."""
+def test_typed_words_lead_to_a_metric_then_to_titles_then_to_a_kind_of_column(word: str, begins: str) -> None:
+    """The first line shown, be it of a page or of a list."""
     text = run("explain", word, COLUMNS="80").stdout
-    assert text.startswith(begins)
+    assert re.sub(" {2,}", "  ", text).startswith(begins)
     assert text.count("\n") <= explain.MAX_LINES
 
 
-def test_what_speaks_for_a_cause_is_shown_in_words() -> None:
-    """Each observation with its factor, what is against it apart, and what helps; not by their names in the code."""
-    told = " ".join(explain.explain(TREE, find(TREE, "lr-too-high")[0]).split())
-    assert re.search("for it .*how many times the highest usual rate it is: above 3: ×5", told)
-    assert re.search("against it .*which share of the steps the optimizer skipped: above 0.9: ×0.02", told)
-    assert re.search(r"what helps .*Lower the peak learning rate \(lower-lr\)", told)
-
-
-def test_no_explanation_holds_a_placeholder() -> None:
-    """Nor what only the log of a run can fill in."""
-    assert not re.findall(
-        r"\{[a-z_]+[/*=<}]|…|\{for |\{when ", explain.explain(load_known(), explain.every(load_known()))
-    )
+@pytest.mark.parametrize(("id_", "metric"), [("S2", "grad_norm"), ("G10.jump", "kl"), ("O24", "loss_scale")])
+def test_a_rule_says_of_what(id_: str, metric: str) -> None:
+    """The metric that its question sets, or that its measure can't do without, where its words name none."""
+    assert explain.rule_of(TREE, TREE.questions[id_]).startswith(f"{metric}: ")
 
 
 @pytest.mark.parametrize("metric", all_metrics(), ids=lambda metric: metric.name)
