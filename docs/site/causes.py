@@ -12,7 +12,7 @@ from stabtree.tree.tables import tables
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from stabtree.tree.tables import Action, Cause
+    from stabtree.tree.tables import Cause, Remedy
 
 CAUSES = """After the walk, every cause that explains the kind of the finding is weighed against everything that was
 observed. A factor says how many times likelier an observation makes the cause than its rivals; below 1 it speaks
@@ -61,7 +61,7 @@ def _cause(row: Cause) -> list[str]:
     return [kinds, evidence(row), proof, log, does, f"Source: {prose(row.source)}."]
 
 
-def _action(row: Action) -> list[str]:
+def _action(row: Remedy) -> list[str]:
     helps = ", ".join(f"{to(f'cause-{name}', name)} ({much:.0%})" for name, much in row.helps.items())
     harms = ", ".join(to(f"cause-{name}", name) for name in row.harms)
     left = listed(

@@ -16,11 +16,11 @@ from stabtree.diagnosis.result import Advice
 from stabtree.frameworks.load import knobs, spelling
 from stabtree.measures.progress import Rate
 from stabtree.measures.registry import finite
-from stabtree.measures.usual import usual_rates
+from stabtree.measures.traces import usual_rates
 from stabtree.metrics.table import by_name
 from stabtree.tree.fixes import BATCHES, Placeholder, fill, placeholders
 from stabtree.tree.model import Take
-from stabtree.tree.tables import COSTS, LOG_NEXT, RESTART, Action, tables
+from stabtree.tree.tables import COSTS, LOG_NEXT, RESTART, Remedy, tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -34,6 +34,7 @@ MAX_ACTIONS = 3
 WORTH = 0.25  # an action after the first is told only where so much help is expected of it
 HARM = 0.6  # how much a likely harm counts against a likely help
 MAX_LOGGED = 2
+MAX_ANSWERS = 2
 BEST, BEFORE, FRESH = "restore-best-checkpoint", "restart-from-before", "start-fresh"
 KEEP = "keep-best"
 MAX_BATCHES = 4
@@ -47,7 +48,7 @@ def actions(item: Incident, weighed: Sequence[Weighed], observed: Observations) 
     The advice of the finding's own document comes first. A restart is told wherever the finding has one and it does no
     harm.
     """
-    writer = Writer(observed.facts, item)
+    writer = Wording(observed.facts, item)
     wanted = {} if item.restart is None else {_restart_of(item)}
     ranked = [
         (score, action)
@@ -59,7 +60,9 @@ def actions(item: Incident, weighed: Sequence[Weighed], observed: Observations) 
         kind = next((action.wider for _, action in ranked), "fix-code") if weighed else "fix-code"
         told.append(Advice(item.leaf.id, kind, writer.write(item.leaf.fix), "minutes"))
     for score, action in ranked if weighed else ():
-        if len(told) == MAX_ACTIONS or (told and score < WORTH):
+        # A test with many answers says enough.
+        most = MAX_ACTIONS - (len(told) > 0 and len(told[0].branches) > MAX_ANSWERS) - (item.restart is not None)
+        if told and (len(told) >= max(most, 1) or score < WORTH):
             break
         named = {text for other in told for _, text in other.branches}
         if writer.is_pointless(action.says) or any(_same(action, other) for other in told):
@@ -81,7 +84,7 @@ def _restart_of(item: Incident) -> str:
     return BEST if restart.take is Take.BEST else BEFORE
 
 
-def _same(action: Action, other: Advice) -> bool:
+def _same(action: Remedy, other: Advice) -> bool:
     """Return whether an action is of the same kind as one that is told, or changes the same setting."""
     known = tables().actions.get(other.id)
     if action.wider == other.kind or known is None:
@@ -90,7 +93,7 @@ def _same(action: Action, other: Advice) -> bool:
     return any(part.knob in changed for part in placeholders(action.says) if part.operator)
 
 
-def _ranked(item: Incident, weighed: Sequence[Weighed], observed: Observations) -> list[tuple[float, Action]]:
+def _ranked(item: Incident, weighed: Sequence[Weighed], observed: Observations) -> list[tuple[float, Remedy]]:
     """Return the actions that nothing forbids with the help that is expected of each, less its cost and its harm."""
     p = {one.cause.id: one.p for one in weighed}
     nodes = {part.leaf.of for part in item.parts}
@@ -111,7 +114,7 @@ def _sum(p: Mapping[str, float], weights: Mapping[str, float]) -> float:
 
 
 def _advice(
-    action: Action, item: Incident, weighed: Sequence[Weighed], observed: Observations, writer: Writer
+    action: Remedy, item: Incident, weighed: Sequence[Weighed], observed: Observations, writer: Wording
 ) -> Advice:
     cause = max(weighed, key=lambda one: one.p * action.helps.get(one.cause.id, 0.0), default=None)
     why = ""
@@ -128,7 +131,7 @@ def _advice(
 
 
 def _branches(
-    action: Action, item: Incident, weighed: Sequence[Weighed], observed: Observations, writer: Writer
+    action: Remedy, item: Incident, weighed: Sequence[Weighed], observed: Observations, writer: Wording
 ) -> Iterable[tuple[str, str]]:
     """Yield the answers of a test, each with what to do then: what helps most against the causes that are left."""
     told: set[str] = set()
@@ -159,7 +162,7 @@ def how(name: str) -> str:
     return how_to_log(name) if name in by_name() else name
 
 
-class Writer(Struct, dict=True):
+class Wording(Struct, dict=True):
     """Fills the placeholders of actions with the values of a run.
 
     Attributes:

@@ -19,7 +19,7 @@ from stabtree.diagnosis.timeline import precursors, quoted_rows, timeline
 from stabtree.diagnosis.weigh import Observations, judged, weigh
 from stabtree.measures import measure_named
 from stabtree.measures.curve import level_steps
-from stabtree.measures.observed import Event
+from stabtree.measures.observed import Moment
 from stabtree.measures.registry import finite
 from stabtree.profile.change import left_course
 from stabtree.tree.model import Take
@@ -135,7 +135,7 @@ def _merge(group: Sequence[Incident], facts: Measured) -> Incident:
 
 def advised(item: Incident, facts: Measured, answers: Mapping[str, Answer]) -> Incident:
     """Return an incident with its causes, what to do about them, and what would tell them apart."""
-    observed = Observations(facts.at(Event(item.onset_step, item.last_good_step, item.metric, item.unit)), answers)
+    observed = Observations(facts.at(Moment(item.onset_step, item.last_good_step, item.metric, item.unit)), answers)
     # A finding of which only its own document knows what to do has no causes to weigh, nor has a configuration.
     alone = (item.leaf.kind == "other" and item.leaf.fix) or not facts.run.series
     weighed = () if alone else weigh(item.leaf.kind, observed)

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from stabtree.common.answer import UNKNOWN, Evidence
 from stabtree.common.figures import rewritten
 from stabtree.common.text import clean, counting
-from stabtree.context.model import Context
+from stabtree.context.model import Context, Known
 from stabtree.diagnosis.result import CauseState, JudgedCause
 from stabtree.measures.observed import Seen
 from stabtree.measures.table import MEASURES
@@ -68,7 +68,9 @@ class Observations:
     def _context(self, part: str) -> Seen | None:
         context = self.facts.get("context")
         known = getattr(context, part, None) if isinstance(context, Context) else None
-        if known is None or known.value is None:
+        if part == "precision":  # a fact of its own, so that what is found in another one is not that of the context
+            known = self.facts.get("precision")
+        if not isinstance(known, Known) or known.value is None:
             return None
         return Seen(known.value, f"{part} {known.value}: {known.why}" if known.why else f"{part} {known.value}")
 

@@ -19,8 +19,7 @@ from stabtree.common.shared import FACTOR_SMALL, ROWS_LONG, ROWS_SHORT, SHARE_HA
 from stabtree.common.stats import median
 from stabtree.measures.nonfinite import terms_at
 from stabtree.measures.registry import finite, measure
-from stabtree.measures.traces import largest_leap
-from stabtree.measures.usual import peak_rate, usual_rates
+from stabtree.measures.traces import largest_leap, peak_rate, usual_rates
 from stabtree.profile import profile_of
 
 if TYPE_CHECKING:
@@ -38,7 +37,7 @@ TINY = 1e-12  # no limit: below it a level is 0
 NOT_TRAINING = ("val", "eval", "test", "dev", "grad", "accum")
 
 
-class Event(NamedTuple):
+class Moment(NamedTuple):
     """The trouble whose causes are weighed.
 
     Attributes:
@@ -86,7 +85,7 @@ def _ends(values: Floats) -> tuple[float, float]:
     return median(values[:size]), median(values[-size:])
 
 
-def _shown(event: Event, run: Run) -> tuple[Ints, Floats] | None:
+def _shown(event: Moment, run: Run) -> tuple[Ints, Floats] | None:
     """Return the finite rows of the series that shows the trouble; None for fewer than four."""
     series = run.get(event.metric) or run.get("loss")
     if series is None:
@@ -95,13 +94,13 @@ def _shown(event: Event, run: Run) -> tuple[Ints, Floats] | None:
     return (steps, values) if len(values) > ROWS_SHORT else None
 
 
-def _risen(event: Event, run: Run) -> tuple[Ints, Floats] | None:
+def _risen(event: Moment, run: Run) -> tuple[Ints, Floats] | None:
     """Return the same of a series that rises when it gets worse, with an onset; None of a reward or a quality."""
     falls = event.metric in ("reward", "eval_quality")
     return None if falls or event.onset_step is None else _shown(event, run)
 
 
-def _around(event: Event, series: Series) -> tuple[Floats, Floats]:
+def _around(event: Moment, series: Series) -> tuple[Floats, Floats]:
     """Return the finite values before the onset, and those from it on."""
     steps, values = finite(series)
     at = rows_before(steps, event.onset_step) if event.onset_step is not None else 0
@@ -135,7 +134,7 @@ def rate_judged(context: Context, rate: Rate) -> Seen | None:
 
 
 @measure()
-def rate_at_onset(event: Event, lr: Series) -> Seen | None:
+def rate_at_onset(event: Moment, lr: Series) -> Seen | None:
     """Return what the rate does where the trouble begins: `leaps`, `rises`, `falls` or `rests`."""
     steps, values = finite(lr)
     if event.onset_step is None or len(values) < ROWS_SHORT or values.max() <= 0:
@@ -157,7 +156,7 @@ def rate_at_onset(event: Event, lr: Series) -> Seen | None:
 
 
 @measure()
-def rate_left(event: Event, run: Run, lr: Series) -> Seen | None:
+def rate_left(event: Moment, run: Run, lr: Series) -> Seen | None:
     """Return which share of its peak the rate has at the worst row of a rise."""
     steps, values = finite(lr)
     shown, onset = _shown(event, run), event.onset_step
@@ -182,7 +181,7 @@ def rate_is_constant(lr: Series) -> Seen | None:
 
 
 @measure()
-def onset_share(event: Event, run: Run) -> Seen | None:
+def onset_share(event: Moment, run: Run) -> Seen | None:
     """Return which share of the rows comes before the trouble."""
     shown = _shown(event, run)
     if event.onset_step is None or shown is None:
@@ -193,7 +192,7 @@ def onset_share(event: Event, run: Run) -> Seen | None:
 
 
 @measure()
-def rise_form(event: Event, run: Run) -> Seen | None:
+def rise_form(event: Moment, run: Run) -> Seen | None:
     """Return whether it left its level in one row (`jump`) or over many (`climb`)."""
     shown = _risen(event, run)
     if event.onset_step is None or shown is None:
@@ -214,7 +213,7 @@ def rise_form(event: Event, run: Run) -> Seen | None:
 
 
 @measure()
-def rise_times(event: Event, run: Run) -> Seen | None:
+def rise_times(event: Moment, run: Run) -> Seen | None:
     """Return how many times its level before the onset the series reaches after it."""
     shown = _risen(event, run)
     if event.onset_step is None or shown is None:
@@ -229,7 +228,7 @@ def rise_times(event: Event, run: Run) -> Seen | None:
 
 
 @measure()
-def came_back(event: Event, run: Run) -> Seen | None:
+def came_back(event: Moment, run: Run) -> Seen | None:
     """Return whether the series ends near the level from before the onset."""
     shown = _risen(event, run)
     if event.onset_step is None or shown is None:
@@ -249,7 +248,7 @@ def came_back(event: Event, run: Run) -> Seen | None:
 
 
 @measure()
-def gradient_first(event: Event, movers: Movers) -> Seen | None:
+def gradient_first(event: Moment, movers: Movers) -> Seen | None:
     """Return whether a gradient norm left its course before the loss did."""
     if event.onset_step is None:
         return None
@@ -275,7 +274,7 @@ def spikes_counted(run: Run) -> Seen | None:
 
 
 @measure()
-def rows_up(event: Event, run: Run) -> Seen | None:
+def rows_up(event: Moment, run: Run) -> Seen | None:
     """Return for how many rows the series stays above half of its rise; a single bad sample is over at once."""
     shown = _risen(event, run)
     if event.onset_step is None or shown is None:
@@ -293,7 +292,7 @@ def rows_up(event: Event, run: Run) -> Seen | None:
 
 
 @measure()
-def passes(event: Event, run: Run) -> Seen | None:
+def passes(event: Moment, run: Run) -> Seen | None:
     """Return how many times the data had been passed when the trouble began, or in all."""
     step = event.onset_step
     if run.by_epoch:
@@ -310,7 +309,7 @@ def passes(event: Event, run: Run) -> Seen | None:
 
 
 @measure()
-def resumed_before(event: Event, run: Run, loss: Series) -> Seen | None:
+def resumed_before(event: Moment, run: Run, loss: Series) -> Seen | None:
     """Return whether the run was resumed within 20 rows before the onset."""
     if event.onset_step is None:
         return None
@@ -332,7 +331,7 @@ def _norm(run: Run) -> Series | None:
 
 
 @measure()
-def norm_level(event: Event, run: Run) -> Seen | None:
+def norm_level(event: Moment, run: Run) -> Seen | None:
     """Return the usual norm of the gradient before the trouble, or in the whole log."""
     series = _norm(run)
     if series is None:
@@ -346,7 +345,7 @@ def norm_level(event: Event, run: Run) -> Seen | None:
 
 
 @measure()
-def norm_times(event: Event, run: Run) -> Seen | None:
+def norm_times(event: Moment, run: Run) -> Seen | None:
     """Return how many times its usual value the gradient norm reaches, from just before the onset on."""
     series = _norm(run)
     if series is None or event.onset_step is None:
@@ -389,7 +388,7 @@ def norm_steady(run: Run) -> Seen | None:
 
 
 @measure()
-def lone_infinite_norms(event: Event, grad_norm: Series) -> Seen:
+def lone_infinite_norms(event: Moment, grad_norm: Series) -> Seen:
     """Count the single infinite gradient norms between ordinary ones before the trouble: steps that overflowed."""
     end = len(grad_norm) if event.onset_step is None else rows_before(grad_norm.steps, event.onset_step)
     broken = ~np.isfinite(grad_norm.values[:end])
@@ -575,7 +574,7 @@ def loss_alone(loss_break: Break, grad_norm: Series) -> Seen | None:
 
 
 @measure()
-def terms_rising(event: Event, run: Run) -> Seen | None:
+def terms_rising(event: Moment, run: Run) -> Seen | None:
     """Return which share of the other training losses rises with the leading one: 0 where it rises alone."""
     if event.onset_step is None:
         return None
@@ -808,7 +807,7 @@ def entropy_left(run: Run) -> Seen | None:
 
 
 @measure()
-def update_kl(event: Event, run: Run) -> Seen | None:
+def update_kl(event: Moment, run: Run) -> Seen | None:
     """Return how far an update moves the policy, before the trouble or in the whole log."""
     series = run.get("approx_kl") or next((s for name, s in _columns(run) if "kl" in name and "loss" not in name), None)
     if series is None:
@@ -849,7 +848,7 @@ def value_times(run: Run) -> Seen | None:
 
 
 @measure()
-def return_size(event: Event, reward: Series) -> Seen | None:
+def return_size(event: Moment, reward: Series) -> Seen | None:
     """Return the size of an episode's return before the trouble."""
     before, after = _around(event, reward)
     values = before if len(before) else after
@@ -904,7 +903,7 @@ def reward_lost_at_once(reward: Series) -> Seen | None:
 
 
 @measure()
-def episode_changes(event: Event, run: Run) -> Seen | None:
+def episode_changes(event: Moment, run: Run) -> Seen | None:
     """Return how many times the length of an episode or an answer changes with the trouble."""
     words = ("ep_len", "episode_len", "eplen", "completion_length", "response_length", "length_mean")
     series = next((s for name, s in _columns(run) if any(w in name for w in words)), None)
@@ -928,7 +927,7 @@ def cut_share(clipped_ratio: Series) -> Seen | None:
 
 
 @measure()
-def broken_observations(event: Event, run: Run) -> Seen | None:
+def broken_observations(event: Moment, run: Run) -> Seen | None:
     """Return whether a series of the observations is not finite by the onset."""
     for name, series in run.others.items():
         if "obs" not in name.lower() or not len(series):

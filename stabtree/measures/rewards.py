@@ -12,7 +12,7 @@ from stabtree.common.lazy import np
 from stabtree.common.stats import MEDIAN_ERROR, blocks, change_noise, kendall_z, median, true_at_end
 from stabtree.common.strength import above, below, weakest, whether
 from stabtree.measures.registry import Groups, finite, measure
-from stabtree.measures.usual import text_or_not
+from stabtree.measures.traces import text_or_not
 from stabtree.metrics.metric import Role
 from stabtree.metrics.role import describe_name
 

@@ -75,7 +75,7 @@ def restart_line(restart: Restart) -> list[Piece]:
         if best:
             return [("Use ", ""), (f"the checkpoint nearest to {step}", "number"), (f"{AT_BEST}, if one was kept", "")]
         why = f" ({counted(margin, unit)} before the last sound row)" if margin else ""
-        after = f"{why} with its optimizer state; at least {_lost(restart)} run again"
+        after = f"{why} with its optimizer state; at least {_lost(restart)}"
         return [("Restart from ", ""), (f"any checkpoint up to {step}", "number"), (after, "")]
     named = f"the checkpoint of {unit} {restart.checkpoint_step:,}"
     if restart.epoch is not None:
@@ -90,7 +90,7 @@ def restart_line(restart: Restart) -> list[Piece]:
             near = f", the nearest that was kept: it is {past}; keep more of them next time"
         return [("Use ", ""), (named, "number"), (f"{path}{near}{_source(restart)}", "")]
     which = f"before {unit} {restart.before_step:,}" if restart.checkpoint_step < restart.before_step else ""
-    why = f"{which or 'the last sound one'}; {_lost(restart)} run again"
+    why = f"{which or 'the last sound one'}; {_lost(restart)}"
     if restart.take is Take.NEWEST:
         why = "the newest with sound weights"
     text = f"{path} with its optimizer state, {why}{_source(restart)}"
@@ -134,7 +134,7 @@ def _source(restart: Restart) -> str:
         return f" (saved there by line {restart.line:,} of the log; if no later one was written over it)"
     if restart.path or restart.source is CheckpointSource.LISTED:
         return ""
-    return f" (the configuration writes one {_period(restart)}; if it was kept)"
+    return f" (one {_period(restart)} by the configuration, if it was kept)"
 
 
 def _period(restart: Restart) -> str:
@@ -143,11 +143,11 @@ def _period(restart: Restart) -> str:
 
 
 def _lost(restart: Restart) -> str:
-    """Return the steps that are lost, with their time where it was logged, and the verb."""
+    """Say how many steps must be rerun, with their time where it was logged."""
     hours, time = restart.lost_hours, ""
     if hours is not None:
         time = f" ({hours:,.1f} hours)" if hours >= MIN_HOURS else f" ({max(hours * 60, 0.1):.1f} minutes)"
-    return f"{counted(restart.lost_steps, restart.unit)}{time} {'is' if restart.lost_steps == 1 else 'are'}"
+    return f"{counted(restart.lost_steps, restart.unit)}{time} must be rerun"
 
 
 def add_actions(page: Page, actions: Sequence[Action], lines: int) -> None:

@@ -17,7 +17,7 @@ from stabtree.tree.model import NOTHING, Entry, Group, Leaf, Question, Tree
 from stabtree.tree.params import fact_params, fine, known, settable
 from stabtree.tree.shipped import calibrations, shipped_titles
 from stabtree.tree.tables import CONFIG as SETTING
-from stabtree.tree.tables import CONTEXT, LOG_NEXT, RESTART, Action, Cause, condition, tables
+from stabtree.tree.tables import CONTEXT, LOG_NEXT, RESTART, Cause, Remedy, condition, tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -40,7 +40,7 @@ _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
 _LITERAL = re.compile(r"\s*\(literal: [^()]*\)")
 
 
-Node = Question | Leaf | Group | Entry | Cause | Action
+Node = Question | Leaf | Group | Entry | Cause | Remedy
 
 
 class Room(NamedTuple):
@@ -115,7 +115,7 @@ def title_of(node: Node) -> str:
     """Return the question of a node, or its title."""
     if isinstance(node, Cause):
         return node.says
-    if isinstance(node, Action):
+    if isinstance(node, Remedy):
         return action_in_words(node)
     return node.title if isinstance(node, Leaf | Entry) else node.ask
 
@@ -141,7 +141,7 @@ def one_screen(tree: Tree, nodes: list[Node], *, named: str = "", width: int = 1
     if others and alike and not is_named(first, named):
         return listing(nodes, width=width, color=color)
     text = asked = ""
-    if not isinstance(first, Entry | Cause | Action):
+    if not isinstance(first, Entry | Cause | Remedy):
         question = first if isinstance(first, Question) else tree.questions.get(getattr(first, "of", ""))
         home = tree.section(question.section).tree if question else ""
         # What a tree that waits for a configuration alone asks is asked of that.
@@ -215,7 +215,7 @@ def _add(page: Page, tree: Tree, node: Node, room: Room) -> None:
     """Add a node: its id and title, where it is from, then its fields."""
     more: list[Piece] = []
     hanging, see = len(node.id) + 2, getattr(node, "see", ())
-    if isinstance(node, Cause | Action):
+    if isinstance(node, Cause | Remedy):
         origin = " · ".join(filter(None, ("a cause" if isinstance(node, Cause) else "what to do", node.source)))
     elif isinstance(node, Leaf):
         more, hanging = [("  ", ""), (f" {node.severity} ", str(node.severity))], 2
@@ -285,7 +285,7 @@ def _leaf_fixes(page: Page, leaves: Sequence[Leaf], room: Room) -> None:
     _numbered(page, [*fixes], room.most)
 
 
-def _condition_of(action: Action) -> str:
+def _condition_of(action: Remedy) -> str:
     """Return when a document gives an advice, from its source: `Phase 19, Q1.4: log(0) in the loss`."""
     return action.source.partition(": ")[2] or action.source
 
@@ -298,19 +298,19 @@ def usual_causes(leaf: Leaf) -> list[Cause]:
     return sorted(rows, key=lambda row: -row.explains[leaf.kind])
 
 
-def usual_actions(leaf: Leaf) -> list[Action]:
+def usual_actions(leaf: Leaf) -> list[Remedy]:
     """Return what its own document says to do about a finding, then what usually helps most."""
     own = [row for row in tables().actions.values() if leaf.of in row.of]
     p = {row.id: row.explains[leaf.kind] for row in usual_causes(leaf)}
 
-    def help_of(row: Action) -> float:
+    def help_of(row: Remedy) -> float:
         return row.always.get(leaf.kind, 0.0) + sum(p.get(name, 0.0) * much for name, much in row.helps.items())
 
     rest = sorted((row for row in tables().actions.values() if not row.of), key=help_of, reverse=True)
     return [*own, *(row for row in rest[:3] if p and help_of(row) > 0)]
 
 
-def action_in_words(action: Action) -> str:
+def action_in_words(action: Remedy) -> str:
     """Return what to do, as it reads for any run."""
     words = action.says.replace(LOG_NEXT, "what would tell the causes apart")
     return plain(words.replace(RESTART, "Go back to the checkpoint that the report names"))
@@ -357,7 +357,7 @@ def _cause(page: Page, _tree: Tree, node: Cause, room: Room) -> None:
     field(page, "log", ", ".join(node.log))
 
 
-def _action(page: Page, _tree: Tree, node: Action, room: Room) -> None:
+def _action(page: Page, _tree: Tree, node: Remedy, room: Room) -> None:
     field(page, "costs", node.costs)
     field(page, "asks", node.ask)
     _list(page, "answers", (f"{answer}: {', '.join(left)}" for answer, left in node.splits.items()), room.most)
@@ -373,7 +373,7 @@ FIELDS: dict[type, Callable[..., None]] = {
     Leaf: _leaf,
     Entry: _entry,
     Cause: _cause,
-    Action: _action,
+    Remedy: _action,
 }
 
 

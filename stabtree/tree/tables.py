@@ -96,7 +96,7 @@ class Cause(Node, frozen=True):
         return self.kind or self.id
 
 
-class Action(Node, frozen=True):
+class Remedy(Node, frozen=True):
     """Something to do.
 
     Attributes:
@@ -144,7 +144,7 @@ class Tables(Struct, dict=True):
     """
 
     causes: Mapping[str, Cause]
-    actions: Mapping[str, Action]
+    actions: Mapping[str, Remedy]
     groups: Mapping[str, tuple[str, ...]]
     families: Mapping[str, tuple[str, ...]]
 
@@ -160,7 +160,7 @@ class Tables(Struct, dict=True):
         return alone | {name: frozenset(family) for family in self.families.values() for name in family}
 
 
-T = TypeVar("T", Cause, Action)
+T = TypeVar("T", Cause, Remedy)
 
 
 class _CauseFile(Node, frozen=True):
@@ -170,7 +170,7 @@ class _CauseFile(Node, frozen=True):
 
 
 class _ActionFile(Node, frozen=True):
-    actions: tuple[Action, ...]
+    actions: tuple[Remedy, ...]
 
 
 @cache
