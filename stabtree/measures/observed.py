@@ -550,6 +550,18 @@ def weights_sound(run: Run, loss_break: Break) -> Seen | None:
 
 
 @measure()
+def trains_on(loss: Series, eval_loss: Series) -> Seen | None:
+    """Return whether the training loss stays finite after a held-out loss that is not."""
+    broken = ~np.isfinite(eval_loss.values)
+    if not broken.any():
+        return None
+    step = int(eval_loss.steps[int(np.argmax(broken))])
+    after = loss.values[rows_upto(loss.steps, step) :]
+    sound = len(after) > 0 and bool(np.isfinite(after).all())
+    return Seen(_yes(sound), f"the training loss is finite in the {len(after):,} rows after it", "loss", (step,))
+
+
+@measure()
 def steps_skipped(run: Run, skipped_steps: Series) -> Seen | None:
     """Return which share of the steps the optimizer skipped."""
     values, last = finite(skipped_steps)[1], run.last_step

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from stabtree.diagnosis.walk import diagnose
-from tests.leaves import convergence, errors, grpo, phase19, precision, sft, signatures
+from tests.leaves import convergence, errors, grpo, phase19, precision, sft
 
 if TYPE_CHECKING:
     from stabtree.diagnosis.result import Diagnosis
@@ -25,18 +25,6 @@ EDGE: dict[str, Maker] = {**phase19.EDGE, **convergence.EDGE, **sft.EDGE, **grpo
 
 NEAR: dict[str, Maker] = {**phase19.NEAR, **convergence.NEAR, **precision.NEAR, **sft.NEAR, **grpo.NEAR}
 """By leaf and bar, a run that does not end there for want of that alone."""
-
-TOLD: dict[str, Maker] = {**phase19.TOLD, **convergence.TOLD, **precision.TOLD, **grpo.TOLD, **signatures.TOLD}
-"""By cause, a run under whose findings it is confirmed or likely."""
-
-NOT_TOLD: dict[str, Maker] = {
-    **phase19.NOT_TOLD,
-    **convergence.NOT_TOLD,
-    **precision.NOT_TOLD,
-    **grpo.NOT_TOLD,
-    **signatures.NOT_TOLD,
-}
-"""By cause, a run under whose findings it is ruled out."""
 
 MORE: dict[str, Maker] = {**phase19.MORE, **convergence.MORE}
 """Runs for answers that none of the above gives."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from msgspec.structs import replace
 
-from stabtree.run import Resume, Series, Setting
+from stabtree.run import Resume, Series
 from tests.conftest import falling, make_run
 from tests.leaves.make import AT, ONES, ROWS, growing, healthy, noisy, with_rerun
 
@@ -402,16 +402,6 @@ MORE: dict[str, Maker] = {
 }
 
 
-def with_config(run: Run, **config: Any) -> Run:
-    """The run with a configuration."""
-    return replace(run, config={**run.config, **{key: Setting(value, "test") for key, value in config.items()}})
-
-
-def leaps(times: float) -> Run:
-    """A loss that is thrown up to so many times its first value at once, and stays where it lands."""
-    return make_run({"loss": noisy(np.where(AT < 2, 2.3, 2.3 * times), sigma=0.005)})
-
-
 def held_out(gap: float) -> Run:
     """Evaluations that scatter and dip once, so far above a training loss that falls by 1."""
     evals = np.resize([0.0, 0.6, -0.2, 0.5, -0.6, 0.3, -0.4], 30)
@@ -419,42 +409,3 @@ def held_out(gap: float) -> Run:
     run = make_run({"loss": np.linspace(2, 1, ROWS)})
     eval_loss = make_run({"eval_loss": 1.75 + gap + evals}, ROWS // 30 * np.arange(30)).series["eval_loss"]
     return replace(run, series={**run.series, "eval_loss": eval_loss})
-
-
-def memorised_from(step: int, rate: float) -> Run:
-    """A loss that falls slowly, and at a rate per row from a step on, at which the eval loss turns."""
-    after = np.maximum(AT - step, 0)
-    loss = noisy(2.5 - 0.0005 * np.minimum(AT, step), sigma=0.002) * np.exp(-rate * after)
-    return make_run({"loss": loss, "eval_loss": 2.5 - 0.0005 * np.minimum(AT, step) + 0.004 * after})
-
-
-TOLD: dict[str, Maker] = {
-    "O27.stuck": partial(memorised_from, 300, 0.01),
-    "O27.eval": partial(held_out, 2.5),
-    "O4.sum": partial(moving, "worse", 1e-3, noise=0.25, grad_norm=summed(5.7, 0.046)),
-    "O15.padding": partial(padded, 0.2, 0.005),
-    "O1.chance.rate": lambda: with_config(thrown_to_chance(0.09), lr=0.112, optimizer="adamw"),
-    "C10.cause": lambda: with_config(flat(), warmup_steps=550, max_steps=600, optimizer="adamw"),
-    "C17.cause": lambda: with_config(flat(), lr=0.0, optimizer="adamw"),
-    "C29.cause": lambda: with_config(flat(), weight_decay=10.0, lr=1e-3, optimizer="adamw"),
-    "C36.cause": lambda: with_config(flat(), epsilon=0.1, optimizer="adamw"),
-    "C37.cause": lambda: with_config(moving("slow", 1e-3), beta1=0.999, beta2=0.9, optimizer="adamw"),
-    "O1.one.high": lambda: (with_config(flat(), lr=1.12, optimizer="sgd"), {"answers": {"O1": "yes"}}),
-    "O22.high: thrown up": partial(leaps, 2.25),
-    "O14.masked": lambda: make_run({"loss": np.zeros(ROWS)}, vocab_size=32_000),
-}
-
-NOT_TOLD: dict[str, Maker] = {
-    "C36.cause": lambda: with_config(flat(), epsilon=1e-8, optimizer="adamw"),
-    "C37.cause": lambda: with_config(moving("slow", 1e-3), beta1=0.9, beta2=0.999, optimizer="adamw"),
-    "O27.stuck": partial(memorised_from, 300, 0.0008),
-    "O27.eval": partial(held_out, 1.2),
-    "O4.sum: growth": partial(moving, "worse", 1e-3, noise=0.25, grad_norm=summed(4.4, 0.046)),
-    "O4.sum: smoothness": partial(moving, "worse", 1e-3, noise=0.25, grad_norm=summed(5.7, 0.059)),
-    "O1.one.high": lambda: (with_config(flat(), lr=1e-4, optimizer="adamw"), {"answers": {"O1": "yes"}}),
-    "O1.one.low": lambda: (flat(update_ratio=[1e-3]), {"answers": {"O1": "yes"}}),
-    "O7.lr": partial(moving, "flat", 1.12e-4),
-    "O7.low": partial(moving, "slow", 1.12e-4),
-    "O15.padding: correlation": partial(padded, 0.4, 0.005),
-    "O1.chance.rate": lambda: with_config(thrown_to_chance(0.09), lr=1e-4, optimizer="adamw"),
-}

@@ -295,31 +295,3 @@ CAUSES: tuple[tuple[Bar, Build], ...] = (
     (Bar("G5.zero", "reward", 0.0, share=0.9, rows=5, steps=0, low=True), useless),
     (Bar("G7.advantage", "frac_reward_zero_std", 1.0, share=0.9, rows=5, steps=0, most=1.0), useless),
 )
-
-
-def loosened(first: float, last: float) -> Run:
-    """A run whose reward has collapsed, and whose entropy goes from one level to another."""
-    return collapsed(entropy=np.where(np.arange(len(AT)) < 60, first, last) * (1 + noise(0.01)))
-
-
-def broken_off(rows: int, last: float = 1.0) -> Run:
-    """A reward that is exactly 0 in its last rows, and stood at a share of its level before them."""
-    reward = np.where(np.arange(len(AT)) == len(AT) - rows - 1, 0.6 * last, 0.6 + noise(0.01))
-    return learning(reward=np.where(np.arange(len(AT)) >= len(AT) - rows, 0.0, reward))
-
-
-TOLD: dict[str, Maker] = {
-    **{bar.leaf: beyond(bar, HEALTHY, build) for bar, build in CAUSES},
-    **{bar.leaf: partial(build, clipped_ratio=np.full(len(AT), 0.84)) for bar, build in CUT},
-    "G2.function": partial(broken_off, 60),
-    "G2.function: a fall below all": partial(broken_off, 6),
-    "G2.entropy": partial(loosened, 0.5, 1.12),
-    "G2.function: the row before": partial(broken_off, 60, 0.56),
-}
-NOT_TOLD: dict[str, Maker] = {
-    **{name: maker for bar, build in CAUSES for name, maker in near(bar, HEALTHY, build, sparsely=False).items()},
-    **{bar.leaf: partial(build, clipped_ratio=np.full(len(AT), 0.76)) for bar, build in CUT},
-    "G2.function: the row before": partial(broken_off, 60, 0.44),
-    "G2.entropy: level": partial(loosened, 0.4, 0.88),
-    "G2.entropy: from the start": partial(loosened, 0.68, 1.2),
-}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from msgspec.structs import replace
 
-from stabtree.run import Gap, Setting
+from stabtree.run import Gap
 from tests.conftest import falling, make_run
 from tests.leaves.make import AT, ONES, ROWS, healthy, nan_from, noisy
 
@@ -17,18 +17,11 @@ if TYPE_CHECKING:
     from tests.leaves.make import Floats, Made, Maker
 
 NORM = nan_from(450, noisy(1.0))
-RISEN = np.where(np.arange(len(NORM)) >= 430, 30 * NORM, NORM)  # well above its usual size before it breaks
 DEAD: dict[str, Any] = {"loss": nan_from(450, falling(ROWS))}
 RISING = np.concatenate((falling(300), 1 + np.linspace(0, 2, 300)))
 JUMPED = falling(ROWS) + np.where(AT >= 400, 2.0, 0)
-STUCK = np.where((AT >= 340) & (AT < 399), 340, AT)  # batches of which one comes again and again before step 400
 SWINGS = 1.5 * (1 - np.cos(np.pi * AT / 400))  # so slowly that a window does not see it
 BEYOND, WITHIN = 73_000.0, 58_000.0  # of fp16's 65,504
-
-
-def peaking(peak: float) -> dict[str, Floats]:
-    """The largest activation of a layer, which has grown to its peak by step 440."""
-    return {"activation_max/block3": np.geomspace(300.0, peak, 440)[np.minimum(AT, 439)]}
 
 
 def rising(columns: dict[str, Any]) -> Run:
@@ -53,24 +46,6 @@ def climb() -> Run:
 def dies(columns: dict[str, Any], **config: Any) -> Run:
     """A loss that is NaN from step 450 on, after ordinary rows, beside other columns."""
     return make_run({**DEAD, **columns}, **config)
-
-
-def located(word: str) -> Made:
-    """A NaN of which a person found the place."""
-    return dies({}, dtype="fp32"), {"answers": {"Q1.3": word}}
-
-
-def overflowing(peak: float) -> Run:
-    """An fp16 run whose gradients break before its loss, with an activation that goes up to a peak."""
-    scale = 2.0 ** (14 - np.clip(AT - 443, 0, 6))
-    return dies({"grad_norm": np.where(AT >= 444, np.inf, NORM), "loss_scale": scale, **peaking(peak)}, dtype="fp16")
-
-
-def collapsing(peak: float) -> Run:
-    """An fp16 run whose loss scale is halved at every step from 500 on, with an activation that goes up to a peak."""
-    norm = np.where((AT >= 500) & (AT < 520), np.inf, noisy(1.0))
-    scale = 2.0 ** (16 - np.clip(AT - 499, 0, 20))
-    return make_run({"loss": falling(ROWS), "loss_scale": scale, "grad_norm": norm, **peaking(peak)}, dtype="fp16")
 
 
 def spiking(height: float, rows: int = 1, level: Any = None, **columns: Any) -> Run:
@@ -284,48 +259,8 @@ MORE: dict[str, Maker] = {
 }
 
 
-def norm_at(lr: float, optimizer: str) -> Run:
-    """A grad_norm and a loss that rise, at a rate that the configuration names."""
-    run = norm_to(1.34)
-    series = {name: one for name, one in run.series.items() if name != "lr"}
-    config = {"lr": Setting(lr, "test"), "optimizer": Setting(optimizer, "test")}
-    return replace(run, series=series, config=config)
-
-
 def moved(times: float, lr: float = 1e-3) -> Run:
     """A loss that jumps for good, beside a grad_norm that goes up so many times there, and a rate that may."""
     at = np.where(AT >= 400, 1.0, 0.0)
     columns = {"grad_norm": NORM * (1 + (times - 1) * at), "lr": 1e-3 + (lr - 1e-3) * np.clip((AT - 395) / 5, 0, 1)}
     return make_run(healthy(loss=JUMPED, **columns))
-
-
-TOLD: dict[str, Maker] = {
-    "T32": partial(moved, 8.0),
-    "Q1.4.lr": partial(dies, {"grad_norm": nan_from(449, RISEN)}, lr=0.0112, optimizer="adamw"),
-    "C38.cause": partial(dies, {}, precisions="fp16+bf16"),
-    "Q4.4.lr": partial(norm_at, 1.12, "sgd"),
-    "Q1.4.log0: explosion": partial(infinite, 8.8),
-    "Q4.2.warmup": lambda: make_run({"loss": RISING, "lr": np.linspace(1e-5, 1e-3, ROWS)}, warmup_steps=400),
-    "Q1.4.fp8": partial(dies, {}, dtype="fp8"),
-    "Q1.4.activation": partial(dies, {"grad_norm": NORM, **peaking(BEYOND)}),
-    "Q1.4.embedding": partial(dies, {"grad_norm/embed": np.where(AT >= 449, np.inf, NORM)}),
-    **{f"Q1.4.{word}: answered": partial(located, word) for word in ("embedding", "softmax", "log_softmax")},
-    "Q3.4.activation": partial(overflowing, BEYOND),
-    "Q3.2.activations": partial(collapsing, BEYOND),
-    "Q2.4.lr": lambda: make_run(healthy(loss=JUMPED, lr=np.where(AT >= 398, 1.7e-3, 1e-3))),
-    "Q2.4.batch": lambda: make_run(healthy(loss=JUMPED, batch_id=STUCK)),
-}
-
-NOT_TOLD: dict[str, Maker] = {
-    "C38.cause": partial(dies, {}, precisions="bf16"),
-    "T32": partial(moved, 12.0),
-    "T32: the rate": partial(moved, 1.0, 1.7e-3),
-    "Q1.4.lr": partial(dies, {"grad_norm": nan_from(449, NORM)}, lr=2.64e-4, optimizer="adamw"),
-    "Q4.4.lr": partial(norm_at, 1e-4, "adam"),
-    "Q1.4.log0: explosion": partial(infinite, 11.2),
-    "Q1.4.activation": partial(dies, {"grad_norm": NORM, **peaking(WITHIN)}),
-    "Q1.4.embedding": partial(dies, {"grad_norm/embed": NORM}),
-    "Q3.4.activation": partial(overflowing, WITHIN),
-    "Q3.2.activations": partial(collapsing, WITHIN),
-    "Q2.4.batch": lambda: make_run(healthy(loss=JUMPED, batch_id=AT)),
-}

@@ -130,18 +130,3 @@ def never_held(lr: float, step: int = 440, factor: float = 1.7) -> Run:
 def twice(step: int, factor: float = 1.7) -> Run:
     """The same at two learning rates."""
     return with_rerun(never_held(1e-3, step, factor), never_held(1e-4, step, factor))
-
-
-TOLD: dict[str, Maker] = {
-    "P12.lead": leading,
-    "P12.lead: out of a scatter": partial(leading, height=1.95, scatter=0.27),
-    "P17.init": partial(twice, 440),
-}
-
-NOT_TOLD: dict[str, Maker] = {
-    "P12.lead: none": partial(leading, 0),
-    "P12.lead: height": partial(leading, height=1.2),
-    "P12.lead: scatter": partial(leading, height=1.42, scatter=0.27),
-    "P17.init: later": partial(twice, 560),
-    "P17.init: not so far": partial(twice, 440, 1.4),
-}

@@ -80,7 +80,7 @@ def test_a_rule_holds_on_both_sides_of_its_bar(name: str) -> None:
     assert leaf in leaves(found)
     finding = next(item for item in found.findings if item.leaf.id == leaf)
     assert "run.yaml:" in finding.evidence[-1].text
-    assert finding.fixes
+    assert finding.actions
     assert Severity(found.verdict).rank >= finding.leaf.severity.rank
     inside = checked(planned(sides.base, sides.no))
     assert leaf not in leaves(inside)
@@ -229,7 +229,7 @@ def test_a_team_adds_rules_of_its_own(tmp_path: Path) -> None:
     trees = folder(tmp_path)
     beside = checked(planned(), Judging(trees=trees))
     assert (beside.verdict, leaves(beside)) == ("critical", {"ours-rate"})
-    assert beside.findings[0].fixes == ("Set it to 1e-4 (learning_rate 0.0002 → 0.0001).",)
+    assert [action.text for action in beside.findings[0].actions] == ["Set it to 1e-4 (learning_rate 0.0002 → 0.0001)."]
     alone = checked(planned(grad_clip=0.0), Judging(tree=f"{trees}/ours.yaml"))
     assert leaves(alone) == {"ours-rate"}
     assert "T1" not in load_trees(None, trees).questions

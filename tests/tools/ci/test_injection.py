@@ -99,12 +99,12 @@ def holding(evil: str) -> Diagnosis:
 
 
 def _finding(finding: Incident, evil: str) -> Incident:
-    causes = tuple(replace(one, evidence=_evidence(one.evidence, evil), reason=evil) for one in finding.causes)
-    advice = tuple(replace(fix, reason=f"{fix.reason} {evil}") for fix in finding.advice)
+    causes = tuple(replace(one, evidence=_evidence(one.evidence, evil)) for one in finding.causes)
+    actions = tuple(replace(one, text=one.text and f"{one.text} {evil}", why=evil) for one in finding.actions)
     restart = replace(finding.restart, path=f"ckpt/{evil}") if finding.restart else None
     evidence = _evidence(finding.evidence, evil)
     moved = tuple(replace(one, metric=f"m/{evil}", text=f"{one.text} {evil}") for one in finding.departures)
-    return replace(finding, evidence=evidence, causes=causes, advice=advice, restart=restart, departures=moved)
+    return replace(finding, evidence=evidence, causes=causes, actions=actions, restart=restart, departures=moved)
 
 
 def _evidence(items: Iterable[Evidence], evil: str) -> tuple[Evidence, ...]:

@@ -30,6 +30,7 @@ from stabtree.tools.live.events import (
     Watching,
 )
 from stabtree.tree.load import load_preflight, load_trees
+from stabtree.tree.tables import tables
 from tests.conftest import FIXTURES, make_run
 from tests.tools.live.growing import TestClock, falling, lines, watching
 
@@ -143,7 +144,9 @@ def test_how_long_it_must_hold(before: int, name: str, onset: int, row: int) -> 
 )
 def test_a_cause_bears_out_what_begins_where_it_does(before: int, onset: int, steps: tuple[int, ...], row: int) -> None:
     """One that names no step holds from the start."""
-    cause = JudgedCause(leaf(PASSED).causes[0], CauseState.LIKELY, (Evidence("it is high", "grad_norm", steps),))
+    cause = JudgedCause(
+        tables().causes["lr-too-high"], CauseState.LIKELY, (Evidence("it is high", "grad_norm", steps),)
+    )
     assert course(watched(before), {before + 1: PASSED}, onset=onset, causes=(cause,))[0][0] == row
 
 

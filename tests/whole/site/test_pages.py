@@ -19,6 +19,7 @@ from stabtree.common.yaml12 import parse
 from stabtree.measures import MEASURES
 from stabtree.metrics.table import all_metrics, by_name, match
 from stabtree.report.contract import schema
+from stabtree.report.explain import action_in_words, usual_actions, usual_causes
 from stabtree.tree.fixes import plain
 from stabtree.tree.model import EVENTS, NOTHING, Severity
 from stabtree.tree.params import apply_overrides, declared
@@ -113,8 +114,8 @@ def test_the_page_of_a_failure_has_all_that_the_tree_has(leaf: str) -> None:
     """Title, meaning, causes, fixes, and every answer of the questions that lead there."""
     node, page = md.shipped().leaves[leaf], " ".join(of(leaf).split())
     assert f"# {md.text(node.title)}" in page
-    fixes = (*node.fixes, *(fix for cause in node.causes for fix in cause.fixes))
-    for words in (node.why, *map(plain, fixes), *(cause.text for cause in node.causes)):
+    causes = (cause.says for cause in usual_causes(node)[: failures.MAX_CAUSES])
+    for words in (node.why, plain(node.fix), *map(action_in_words, usual_actions(node)), *causes):
         assert md.prose(words) in page
     for question in failures.leading(node):
         assert all(md.to(end) in page for end in question.go.values() if end in md.labels())
