@@ -550,11 +550,13 @@ def weights_sound(run: Run, loss_break: Break) -> Seen | None:
 
 
 @measure()
-def trains_on(loss: Series, eval_loss: Series) -> Seen | None:
-    """Return whether the training loss stays finite after a held-out loss that is not."""
-    broken = ~np.isfinite(eval_loss.values)
-    if not broken.any():
+def trains_on(loss: Series, eval_loss: Series | None = None) -> Seen | None:
+    """Return whether the training loss stays finite after a held-out loss that is not; no where it ends unsound."""
+    if len(loss) and not math.isfinite(loss.values[-1]):
+        return Seen(NO, "the training loss itself is NaN or infinite at the end", "loss")
+    if eval_loss is None or np.isfinite(eval_loss.values).all():
         return None
+    broken = ~np.isfinite(eval_loss.values)
     step = int(eval_loss.steps[int(np.argmax(broken))])
     after = loss.values[rows_upto(loss.steps, step) :]
     sound = len(after) > 0 and bool(np.isfinite(after).all())
@@ -623,12 +625,12 @@ def largest_term(run: Run, loss: Series) -> Seen | None:
 
 
 @measure()
-def others_learn(run: Run, loss: Series) -> Seen | None:
-    """Return whether an error or another loss falls by half while the leading loss does not move."""
+def others_learn(event: Moment, run: Run, loss: Series) -> Seen | None:
+    """Return whether an error or another loss falls by half, from the onset on, while the loss does not."""
     for name, series in _columns(run):
         if series is loss or not any(word in name for word in ("loss", "error", "mse", "mae", "rmse", "perplexity")):
             continue
-        values = finite(series)[1]
+        values = _around(event, series)[1]
         if len(values) < 2 * ROWS_SHORT:
             continue
         first, last = _ends(values)

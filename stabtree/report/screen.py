@@ -41,8 +41,8 @@ INDENT = 2
 MORE = "more"  # the group of the lines below what to do
 CAUSES = ((3, 3), (3, 2), (2, 2), (2, 1), (1, 2))  # how many, and in how many lines each
 FOLDS = (
-    *("causes", "also", "causes", "meaning", "rows", "path", "meaning", "causes", "rows", "notes"),
-    *("causes", "rows", "meaning", "path", "also", "do now", "do now"),
+    *("causes", "also", "causes", "meaning", "rows", "path", "meaning", "causes", "rows"),
+    *("causes", "rows", "meaning", "path", "also", "notes", "do now", "do now"),
 )
 """What gives way first. Neither the verdict, the restart, what decides, what to log, nor the last line ever do."""
 LABEL = 10  # columns of the words before a line

@@ -114,7 +114,7 @@ SPARSE = make_run(
     ("run", "told"),
     [
         (broken_at(650), "Restart from any checkpoint up to step 639 (10 steps before the last sound row)"),
-        (broken_at(650, checkpoint_every=100), "the configuration writes one every 100 steps; if it was kept"),
+        (broken_at(650, checkpoint_every=100), "one every 100 steps by the configuration, if it was kept"),
         (broken_at(650, checkpoints=(600,)), "Restart from the checkpoint of step 600"),
         (
             replace(broken_at(650, checkpoints=(600, 700)), checkpoints=SEEN),
@@ -170,7 +170,7 @@ def test_what_is_lost_is_told_in_hours_where_time_is_logged() -> None:
     assert restart is not None
     assert restart.checkpoint_step == 600
     assert restart.lost_hours == pytest.approx(3.98)
-    assert "399 steps (4.0 hours) are run again" in words(run)
+    assert "399 steps (4.0 hours) must be rerun" in words(run)
     assert "hours" not in words(broken_at(650, checkpoint_every=100))
 
 
@@ -219,9 +219,9 @@ def test_what_the_log_tells_goes_before_what_is_configured() -> None:
     assert "any checkpoint up to step 639" in words(run)
     config = make_run({"loss": [1.0]}, always_save_checkpoint=False).config
     assert "step 450 with its optimizer state, before" in words(replace(run, config=config))
-    assert "the configuration writes one" in words(replace(run, config=config))
+    assert "by the configuration" in words(replace(run, config=config))
     assert (
-        "step 620 with its optimizer state, before step 650; 379 steps are run again (saved there by line 93 of the log"
+        "step 620 with its optimizer state, before step 650; 379 steps must be rerun (saved there by line 93 of the log"
         in words(replace(run, saved={300: 40, 620: 93}))
     )
 

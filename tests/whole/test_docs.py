@@ -111,26 +111,6 @@ def test_checking_a_tree_asks_for_what_a_path_needs(tmp_path: Path) -> None:
     assert "note: H2: no `short`" in done.stdout
 
 
-def test_checking_a_tree_asks_for_what_a_screen_needs(tmp_path: Path) -> None:
-    """A cause or a first fix that a line has no room for is named, until it has a short form."""
-    text, cause = blocks("yaml")[0], "causes: [{id: H1.long, text: an evaluation of weights that are not those saved, "
-    path = tmp_path / "house.yaml"
-    path.write_text(
-        text.replace("    fixes:\n", f"    {cause}fixes: [Evaluate the saved weights once more.]}}]\n    fixes:\n", 1),
-        encoding="utf-8",
-    )
-    noted = run("tree", "check", str(path)).stdout
-    assert "note: H1.long: no `short`" in noted
-    assert "note: H1.long: the first fix may be cut" in noted
-    path.write_text(
-        path.read_text(encoding="utf-8").replace(
-            "fixes: [E", "short: other weights, short_fix: Evaluate again, fixes: [E"
-        ),
-        encoding="utf-8",
-    )
-    assert "note" not in run("tree", "check", str(path)).stdout
-
-
 @pytest.mark.parametrize("page", FOR_AGENTS, ids=lambda page: page.name)
 def test_a_page_for_agents_is_short(page: Path) -> None:
     """It costs an agent little to read."""

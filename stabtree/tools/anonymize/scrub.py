@@ -39,7 +39,7 @@ _MODULES = ("loaders.config", "tools.check.settings", "tools.check.precision", "
 # Of a pattern the letters that don't stand for themselves, and those that may be absent.
 _ESCAPED = re.compile(r"\\[a-zA-Z]|\(\?[a-zA-Z]+\)|\(\?P<\w+>")
 _ABSENT = re.compile(r"\w\?")
-_PATTERN = re.compile(r"pattern: '((?:[^']|'')*)'")  # as a tree states it
+_PATTERN = re.compile(r"""pattern: (?:'((?:[^']|'')*)'|"((?:[^"\\]|\\.)*)"|([^'"][^,}\n]*))""")  # as a tree states it
 
 
 @cache

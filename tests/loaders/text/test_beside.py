@@ -75,7 +75,7 @@ def test_a_value_that_is_not_finite_is_never_replaced(tmp_path: Path) -> None:
     lines = [f"epoch {i} loss: {i}.5\nval dice: nan\nval dice: 0.5\n" for i in EPOCHS]
     run = run_of(tmp_path, "".join(lines))
     assert all(math.isnan(value) for _, value in points(run, "eval_quality"))
-    assert any("more than once between two rows" in note for note in run.notes)
+    assert any("printed twice between two rows" in note for note in run.notes)
 
 
 def test_overflows_between_rows_without_steps_are_rows(tmp_path: Path) -> None:

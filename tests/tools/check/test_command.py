@@ -183,7 +183,7 @@ def test_json_is_of_the_same_schema(tmp_path: Path) -> None:
     VALIDATOR.validate(one)
     assert (one["verdict"], one["run"]["config"]["lr"]["value"]) == ("critical", 0.01)
     assert len(one["run"]["inputs"][0]["sha256"]) == 64
-    assert all(finding["evidence"] and finding["fixes"] for finding in one["findings"])
+    assert all(finding["evidence"] and finding["actions"] for finding in one["findings"])
     both = json.loads(run("check", wrong, good, "--json").stdout)
     VALIDATOR.validate(both)
     assert [item["verdict"] for item in both["runs"]] == ["critical", "ok"]

@@ -59,7 +59,7 @@ def test_an_annotation_says_what_was_found_what_to_do_first_and_where_to_restart
     assert command.properties["file"].endswith("fixtures/phase19/nan-forward/metrics.csv")
     head, first, restart = command.message.split("\n")
     assert "(nan-forward)" in head
-    assert first.startswith("Compute the loss from the logits in fp32")
+    assert first.startswith("Rerun that batch")
     assert restart.startswith("Restart from the checkpoint of step 400 with its optimizer state")
     placed = replace(found, run=replace(found.run, places={412: 414}))
     assert reading.commands(github(placed))[0].properties["line"] == "414"

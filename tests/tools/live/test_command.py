@@ -238,7 +238,7 @@ def test_a_setting_that_check_warns_of_is_a_note(tmp_path: Path) -> None:
     config = {"config": {"optimizer": "AdamW", "lr": 0.06, "max_steps": 400, "weight_decay": 0.1}}
     path.write_text("".join([json.dumps(config) + "\n", *lines("jsonl", falling(100))]), encoding="utf-8")
     note, end = events(once(str(path), "--json"))
-    assert "beyond what Adam takes" in note["note"]
+    assert "too high for Adam" in note["note"]
     assert end["verdict"] == json.loads(run("diagnose", str(path), "--json").stdout)["verdict"]
 
 

@@ -147,7 +147,7 @@ def test_a_setting_that_check_warns_of_is_told_once(tmp_path: Path, caplog: pyte
         rec.config(optimizer="AdamW", lr=0.06, max_steps=400)
         for step, value in enumerate(falling(100)):
             rec.log(step, loss=value)
-    assert caplog.text.count("beyond what Adam takes") == 1
+    assert caplog.text.count("too high for Adam") == 1
     assert not rec.news
 
 
