@@ -223,7 +223,7 @@ def card(leaf: Leaf) -> str:
     picture = thumbnail(example) or f"<code>{escape(quoted(example))}</code>" if example else ""
     patterns = " ".join(str(question.params.get("pattern", "")) for question in leading(leaf))
     messages = re.sub(r"\\[a-zA-Z]|[^\w' ]+", " ", patterns).split()
-    words = " ".join([leaf.why, *(cause.says for cause in usual_causes(leaf)), *dict.fromkeys(messages)])
+    words = " ".join([leaf.why, *(cause.says for cause in usual_causes(leaf)[:MAX_CAUSES]), *dict.fromkeys(messages)])
     return (
         f'<a class="shot" href="../{md.address(leaf)}" data-seen="{" ".join(leaf.events)}" '
         f'data-severity="{leaf.severity}" data-words="{escape(words)}">{picture}<b>{escape(leaf.title)}</b>'

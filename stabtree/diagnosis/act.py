@@ -34,6 +34,7 @@ MAX_ACTIONS = 3
 WORTH = 0.25  # an action after the first is told only where so much help is expected of it
 HARM = 0.6  # how much a likely harm counts against a likely help
 MAX_LOGGED = 2
+WORTH_LOGGING = 0.05  # of a cause's share
 MAX_ANSWERS = 2
 BEST, BEFORE, FRESH = "restore-best-checkpoint", "restart-from-before", "start-fresh"
 KEEP = "keep-best"
@@ -149,7 +150,7 @@ def _branches(
 def log_next(weighed: Sequence[Weighed], run: Run) -> tuple[str, ...]:
     """Return the series that were not logged and would tell the causes apart best, at most two."""
     score: dict[str, float] = {}
-    for one in weighed:
+    for one in (one for one in weighed if one.p >= WORTH_LOGGING):
         for place, name in enumerate(one.cause.log):
             score[name] = score.get(name, 0.0) + one.p / (1 + place)
     known = by_name()

@@ -299,7 +299,7 @@ def usual_causes(leaf: Leaf) -> list[Cause]:
 
 
 def usual_actions(leaf: Leaf) -> list[Remedy]:
-    """Return what its own document says to do about a finding, then what usually helps most."""
+    """Return what its own document says to do about a finding and what usually helps, by how much it helps."""
     own = [row for row in tables().actions.values() if leaf.of in row.of]
     p = {row.id: row.explains[leaf.kind] for row in usual_causes(leaf)}
 
@@ -307,7 +307,7 @@ def usual_actions(leaf: Leaf) -> list[Remedy]:
         return row.always.get(leaf.kind, 0.0) + sum(p.get(name, 0.0) * much for name, much in row.helps.items())
 
     rest = sorted((row for row in tables().actions.values() if not row.of), key=help_of, reverse=True)
-    return [*own, *(row for row in rest[:3] if p and help_of(row) > 0)]
+    return sorted([*own, *(row for row in rest[:3] if p and help_of(row) > 0)], key=help_of, reverse=True)
 
 
 def action_in_words(action: Remedy) -> str:

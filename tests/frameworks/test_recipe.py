@@ -73,7 +73,7 @@ def test_check_recognises_and_reads_a_new_trainer(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("swift")
 def test_fixes_are_in_the_words_of_a_new_trainer(tmp_path: Path) -> None:
     """A log of it is known by its columns, and fixes call a knob as its file does."""
-    head, *rows = (FIXTURES / "phase19" / "grad-norm-rising" / "metrics.csv").read_text(encoding="utf-8").splitlines()
+    head, *rows = (FIXTURES / "phase19" / "lr-rising" / "metrics.csv").read_text(encoding="utf-8").splitlines()
     lines = [f"{head},tuner/speed", *(f"{row},1" for row in rows)]
     file = tmp_path / "log.csv"
     file.write_text("\n".join(lines), encoding="utf-8")
