@@ -136,8 +136,8 @@ def _merge(group: Sequence[Incident], facts: Measured) -> Incident:
 def advised(item: Incident, facts: Measured, answers: Mapping[str, Answer]) -> Incident:
     """Return an incident with its causes, what to do about them, and what would tell them apart."""
     observed = Observations(facts.at(Moment(item.onset_step, item.last_good_step, item.metric, item.unit)), answers)
-    # A finding of which only its own document knows what to do has no causes to weigh, nor has a configuration.
-    alone = (item.leaf.kind == "other" and item.leaf.fix) or not facts.run.series
+    # A finding of which only its own document knows what to do has no causes to weigh.
+    alone = item.leaf.kind == "other" and item.leaf.fix
     weighed = () if alone else weigh(item.leaf.kind, observed)
     causes = judged(weighed)
     first = causes[0] if causes else None
