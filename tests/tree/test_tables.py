@@ -1,0 +1,47 @@
+"""The tables of causes and actions: every row names what exists."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from stabtree.measures.table import MEASURES
+from stabtree.tree.load import load_known
+from stabtree.tree.tables import CONFIG, CONTEXT, condition, mistakes, tables
+
+CONDITIONS = sorted(
+    {text for cause in tables().causes.values() for text in (*cause.evidence, *cause.proof)}
+    | {text for action in tables().actions.values() for text in action.never}
+)
+
+
+@pytest.mark.parametrize("text", CONDITIONS)
+def test_a_condition_names_what_can_be_observed(text: str) -> None:
+    """A measure, a question with that answer, a part of the context, or a setting."""
+    wanted = condition(text)
+    if wanted.name.startswith((CONTEXT, CONFIG)):
+        return
+    questions = load_known().questions
+    if wanted.name not in questions:
+        measure = MEASURES[wanted.name]
+        assert not measure.verdicts or wanted.value in {*measure.verdicts, "yes", "no"}
+        return
+    assert wanted.value in {*questions[wanted.name].go, "yes", "no", "likely"}
+
+
+def test_rows_that_name_nothing_are_mistakes() -> None:
+    """A cause that no row has, a condition that is none, and a question without answers."""
+    known = tables()
+    action = next(iter(known.actions.values()))
+    wrong = replace(action, helps={"lr-to-high": 1.0}, ask="Does it?", splits={})
+    found = [*mistakes(replace(known, actions={wrong.id: wrong}))]
+    assert "'lr-to-high'; did you mean 'lr-too-high'?" in found[0]
+    assert "question" in found[1]
+    cause = replace(known.causes["lr-too-high"], evidence={"rate_times_usual": 3.0})
+    assert any("is no condition" in text for text in mistakes(replace(known, causes={cause.id: cause})))
+
+
+def test_every_cause_has_something_to_do() -> None:
+    """Of those that are faults; a cause of which nothing helps is told for nothing."""
+    helped = {name for action in tables().actions.values() for name in action.helps}
+    assert {name for name in tables().causes if name not in helped} <= {"none", "cancelled"}
