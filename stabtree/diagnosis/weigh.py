@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 LIKELY, AGAINST_NEXT = 0.6, 3.0
 """How likely a cause and what goes with it must be to be called likely, and how many times more than any rival."""
 GONE = 0.25  # a cause that lost so much of what it was before is told no more
-SHOWN_BESIDE = 0.7  # of the first: a second cause is told only where it is nearly as likely
+SHOWN_BESIDE = 0.9  # of the first: a second cause is told only where it is as good as equal
 THOUGHT_OF = 0.05  # a cause that is usual in so many findings of a kind is one that a user thinks of
 PROVEN = math.exp(3)
 
