@@ -23,11 +23,9 @@ from stabtree.context.model import (
     NO_CLASSES,
     NUMBERS,
     OPTIMIZERS,
-    PHASES,
     PLAIN,
     SIGNS,
     SIGNS_OF_REWARDS,
-    TASKS,
     TAUGHT,
     WORDS,
     Context,
@@ -326,37 +324,6 @@ def _restless(run: Run, task: str) -> str:
     if columns_of(run).first(TAUGHT) or any(((rate >= SLOW) & (rate <= 1)).all() for rate in rates):
         return "the teacher is an average of its student and moves with it: their loss"
     return _RESTLESS.get(str(run.setting("loss_kind") or ""), "")
-
-
-ANY, RESUMED = "any", "resumed"
-USUAL: Mapping[str, float] = {"often": 3.0, "rare": 1 / 3, "never": 0.0}
-"""How many times likelier than usual."""
-
-
-@cache
-def kinds_of_run() -> frozenset[str]:
-    """Return the words for kinds of run: tasks, phases, algorithms, frameworks."""
-    algorithms = " ".join(names for names, _, _ in WORDS).split()
-    phases = (phase.lower().replace(" ", "-") for phase in PHASES)
-    return frozenset((*TASKS, *phases, *algorithms, *frameworks(), RESUMED, ANY))
-
-
-def how_usual(usual: Mapping[str, Sequence[str]], context: Context, *, resumed: bool) -> float:
-    """Return how many times likelier than usual something is for a run; the first key that names it decides.
-
-    Args:
-        usual: keys of `USUAL`, each with kinds of run.
-        context: who the run is.
-        resumed: whether it went on from a checkpoint.
-    """
-    known = (context.task, context.phase, context.algorithm, context.framework)
-    own = {item.value.lower().replace(" ", "-") for item in known if item.value}
-    if resumed:
-        own.add(RESUMED)
-    for key, kinds in usual.items():
-        if not own.isdisjoint(kinds):
-            return USUAL[key]
-    return next((USUAL[key] for key, kinds in usual.items() if ANY in kinds), 1.0)
 
 
 _WORDS: Mapping[str, tuple[str, ...]] = {

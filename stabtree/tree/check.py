@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 Mistake = tuple[str, str, str]
 """The name of a node, as `§1`, `fact spike`, `test 0` or its id; the key that it is about, if any; the text."""
 
-MIN_BRANCHES = 2
 ADDRESS = re.compile(r"https?://[^\s\"'<>()\[\]\\`]+")  # it is written into pages and into Markdown
 
 
