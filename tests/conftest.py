@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from stabtree.common.answer import Answer
     from stabtree.measures.registry import Measured
-    from stabtree.tree.params import Asking
+    from stabtree.tree.model import Question
 
 # The same examples in every run, and no clock that could fail one: what is red is red for everybody.
 settings.register_profile(
@@ -115,6 +115,6 @@ def ask(name: str, run: Run, **params: Any) -> Answer:
     return MEASURES[name].ask(measures_of(run), {**stated_for(name), **params})
 
 
-def ask_node(node: Asking, run: Run) -> Answer:
+def ask_node(node: Question, run: Run) -> Answer:
     """The answer to a node of the shipped trees."""
     return MEASURES[node.test].ask(measures_of(run), resolved(load_trees(), node))

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from functools import cache
 from itertools import chain
 from operator import itemgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -23,11 +22,9 @@ from stabtree.context.model import (
     NO_CLASSES,
     NUMBERS,
     OPTIMIZERS,
-    PHASES,
     PLAIN,
     SIGNS,
     SIGNS_OF_REWARDS,
-    TASKS,
     TAUGHT,
     WORDS,
     Context,
@@ -39,7 +36,7 @@ from stabtree.context.model import (
     shown,
     stated,
 )
-from stabtree.frameworks.load import all_trainers, framework, frameworks
+from stabtree.frameworks.load import all_trainers, framework
 from stabtree.frameworks.recognise import LoggedFile, Recognised, of_log
 from stabtree.metrics.metric import Role
 from stabtree.metrics.role import NO_OUTCOME, describe_name
@@ -328,48 +325,6 @@ def _restless(run: Run, task: str) -> str:
     return _RESTLESS.get(str(run.setting("loss_kind") or ""), "")
 
 
-ANY, RESUMED = "any", "resumed"
-USUAL: Mapping[str, float] = {"often": 3.0, "rare": 1 / 3, "never": 0.0}
-"""How many times likelier than usual."""
-
-
-@cache
-def kinds_of_run() -> frozenset[str]:
-    """Return the words for kinds of run: tasks, phases, algorithms, frameworks."""
-    algorithms = " ".join(names for names, _, _ in WORDS).split()
-    phases = (phase.lower().replace(" ", "-") for phase in PHASES)
-    return frozenset((*TASKS, *phases, *algorithms, *frameworks(), RESUMED, ANY))
-
-
-def how_usual(usual: Mapping[str, Sequence[str]], context: Context, *, resumed: bool) -> float:
-    """Return how many times likelier than usual something is for a run; the first key that names it decides.
-
-    Args:
-        usual: keys of `USUAL`, each with kinds of run.
-        context: who the run is.
-        resumed: whether it went on from a checkpoint.
-    """
-    known = (context.task, context.phase, context.algorithm, context.framework)
-    own = {item.value.lower().replace(" ", "-") for item in known if item.value}
-    if resumed:
-        own.add(RESUMED)
-    for key, kinds in usual.items():
-        if not own.isdisjoint(kinds):
-            return USUAL[key]
-    return next((USUAL[key] for key, kinds in usual.items() if ANY in kinds), 1.0)
-
-
-_WORDS: Mapping[str, tuple[str, ...]] = {
-    "precision": ("fp32", "fp16", "bf16", "fp8", "pure-fp16"),
-    "optimizer": OPTIMIZERS,
-    "framework": (),  # those of `stabtree.frameworks`
-    "library": ("torch", "keras"),
-    "device": ("gtx16",),
-    "task": model.TASKS,
-    "clipping": ("on", "off"),
-    "overlap": ("on", "off"),
-    "logging": ("mean", "step"),
-}
 # What else is true of a task: a detector classifies boxes, and what learns from answers is a language model.
 _ALSO: Mapping[str, tuple[str, ...]] = {
     model.GRPO: (model.REINFORCEMENT, model.LANGUAGE),
@@ -381,119 +336,24 @@ _ALSO: Mapping[str, tuple[str, ...]] = {
 }
 
 
-@cache
-def known_words() -> Mapping[str, tuple[str, ...]]:
-    """Return what a cause may ask for under `holds`."""
-    return {**_WORDS, "framework": tuple(one.id for one in frameworks().values() if not one.built_on)}
+def tasks_of(run: Run, context: Context) -> frozenset[str]:
+    """Return the task of a run and what else is true of it; empty where none is known."""
+    task = context.task.value
+    if not task:
+        return frozenset()
+    # Text is often logged as a bare loss.
+    of_text = "completion_length" in run.series or run.setting("vocab_size") is not None
+    return frozenset((task, *_ALSO.get(task, ()), *([model.LANGUAGE] if of_text else [])))
 
 
-class Conditions(NamedTuple):
-    """Which words of `known_words()` are known to be true, and which not to be; what is not there is not known."""
-
-    known: Mapping[str, Mapping[str, bool]]
-
-    def fit(self, holds: Mapping[str, Sequence[str]]) -> bool | None:
-        """Return whether a run is all that a cause needs; None if some is not known and nothing contradicts it."""
-        found = [self._fits(key, words) for key, words in holds.items()]
-        if False in found:
-            return False
-        return None if None in found else True
-
-    def unknown(self, holds: Mapping[str, Sequence[str]]) -> str:
-        """Describe the conditions of which nothing is known."""
-        return " and ".join(
-            f"the {key} ({' or '.join(words)})" for key, words in holds.items() if self._fits(key, words) is None
-        )
-
-    def _fits(self, key: str, words: Sequence[str]) -> bool | None:
-        known = [self.known.get(key, {}).get(word) for word in words]
-        if True in known:
-            return True
-        return None if None in known else False
-
-
-def conditions_of(run: Run, context: Context, precision: Known[str]) -> Conditions:
-    """Return what a run is known to be, and known not to be.
-
-    Args:
-        run: the run.
-        context: who it is.
-        precision: in which precision it trains.
-    """
-    trainer, optimizer, task = _framework(run, context), context.optimizer.value, context.task.value
-    # Pairs are always logged as such; text is often logged as a bare loss.
-    tasks = _only("task", task, *_ALSO.get(task, ())) if task else {model.PREFERENCE: False}
-    if task and ("completion_length" in run.series or run.setting("vocab_size") is not None):
-        tasks[model.LANGUAGE] = True
-    return Conditions(
-        {
-            "precision": _precision(run, precision),
-            # AdamW is an Adam.
-            "optimizer": _only("optimizer", *(word for word in OPTIMIZERS if word in optimizer)) if optimizer else {},
-            "framework": trainer,
-            "library": _only("library", framework(context.framework.value or "").library),
-            "device": _device(run),
-            "task": tasks,
-            "clipping": _switch(run.setting("grad_clip")),
-            "overlap": _switch(run.setting("overlap_comm")),
-            "logging": _logging(run, trainer),
-        }
-    )
-
-
-def _only(key: str, *words: str) -> dict[str, bool]:
-    """Return that these words are true, and no other of the key is."""
-    return {word: word in words for word in known_words()[key]}
-
-
-def _switch(value: object) -> dict[str, bool]:
-    return {} if value is None else {"on": bool(value), "off": not value}
-
-
-def _precision(run: Run, known: Known[str]) -> dict[str, bool]:
-    if not known.value:
-        return {}
-    found = _only("precision", known.value)
-    if found["fp16"]:
-        scale, mixed = run.get("loss_scale"), run.setting("mixed")
-        scaled = scale is not None and bool((scale.values > 1).any())
-        # A loss scaler needs weights in fp32: what is scaled is mixed.
-        if scaled or mixed is not None:
-            found["pure-fp16"] = not scaled and mixed is False
-        else:
-            del found["pure-fp16"]
-    return found
-
-
-def _framework(run: Run, context: Context) -> dict[str, bool]:
-    name = context.framework.value
-    found = [framework(name).base] if name else []
-    if run.setting("overlap_comm") is not None:
-        found.append("deepspeed")
-    known = _only("framework", *found) if found else {}
-    for one in found:
-        for engine in framework(one).may_run_on:
-            if engine not in found:
-                known.pop(engine, None)
-    return known
-
-
-def _logging(run: Run, trainer: Mapping[str, bool]) -> dict[str, bool]:
-    """Return whether a row of the loss is one step or a mean: as configured, by its column, or by the trainer."""
+def logs_means(run: Run, context: Context) -> bool:
+    """Return whether a row of the loss is known to be a mean: as configured, by its column, or by the trainer."""
     reduced = run.setting("log_reduce")
     if reduced is not None:
         word = normalize(str(reduced))
-        mean = "mean" in word or "avg" in word
-        return {"mean": mean, "step": not mean}
+        return "mean" in word or "avg" in word
     columns = chain.from_iterable(source.columns for source in run.sources)
-    of_an_epoch = any(use.metric == "loss" and normalize(use.name).endswith("_epoch") for use in columns)
-    if of_an_epoch or any(on and framework(name).defaults.mean_rows for name, on in trainer.items()):
-        return _only("logging", "mean")
-    return {}
-
-
-def _device(run: Run) -> dict[str, bool]:
-    name = normalize(str(run.setting("device") or ""))
-    if "16" in name and "gtx" in name:
-        return {"gtx16": True}
-    return {} if name.split("_")[0] in ("", "cuda", "gpu") else {"gtx16": False}  # which card `cuda` is remains open
+    if any(use.metric == "loss" and normalize(use.name).endswith("_epoch") for use in columns):
+        return True
+    trainer = context.framework.value
+    return bool(trainer) and framework(framework(trainer or "").base).defaults.mean_rows

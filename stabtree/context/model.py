@@ -40,7 +40,6 @@ TASKS = (
 )
 
 FROM_SCRATCH, CONTINUED, FINE_TUNE, LORA = "from scratch", "continued", "fine-tune", "LoRA"
-PHASES = (FROM_SCRATCH, CONTINUED, FINE_TUNE, LORA)
 
 
 class Known(Struct, Generic[T], frozen=True):
@@ -63,7 +62,7 @@ class Context(Struct, frozen=True):
     Attributes:
         task: one of `TASKS`.
         algorithm: `ppo`, `dqn`, `dpo`, ..., of tasks that have several.
-        phase: one of `PHASES`.
+        phase: `from scratch`, `continued`, `fine-tune` or `LoRA`.
         framework: the id of the trainer's file in `stabtree.frameworks`.
         precision: `fp32`, `fp16`, `bf16` or `fp8`; a fact of its own, so that what is found in another one is not the
             fact of another context.

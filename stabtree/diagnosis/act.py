@@ -50,7 +50,7 @@ def actions(item: Incident, weighed: Sequence[Weighed], observed: Observations) 
     harm.
     """
     writer = Wording(observed.facts, item)
-    wanted = {} if item.restart is None else {_restart_of(item)}
+    wanted = set() if item.restart is None else {_restart_of(item)}
     ranked = [
         (score, action)
         for score, action in _ranked(item, weighed, observed)
@@ -95,8 +95,12 @@ def _same(action: Remedy, other: Advice) -> bool:
 
 
 def _ranked(item: Incident, weighed: Sequence[Weighed], observed: Observations) -> list[tuple[float, Remedy]]:
-    """Return the actions that nothing forbids with the help that is expected of each, less its cost and its harm."""
+    """Return the actions that nothing forbids with the help that is expected of each, less its cost and its harm.
+
+    Where the first cause is proven, a test is worth no more than what it cures.
+    """
     p = {one.cause.id: one.p for one in weighed}
+    is_proven = bool(weighed) and weighed[0].proof is not None
     nodes = {part.leaf.of for part in item.parts}
     own = {action.wider for action in tables().actions.values() if nodes.intersection(action.of)}
     ranked = []
@@ -105,7 +109,9 @@ def _ranked(item: Incident, weighed: Sequence[Weighed], observed: Observations) 
             continue
         if any(observed.met(text) for text in action.never):
             continue
-        helps = _sum(p, action.helps) + action.always.get(item.leaf.kind, 0.0)
+        helps = _sum(p, action.helps)
+        if not (action.ask and is_proven):
+            helps += action.always.get(item.leaf.kind, 0.0)
         ranked.append((helps - HARM * _sum(p, action.harms) - COSTS[action.costs], action))
     return sorted(ranked, key=lambda pair: -pair[0])
 

@@ -137,12 +137,6 @@ def _is_by_rate(finding: Incident) -> bool:
     return any("learning rate" in item.cause.says for item in finding.causes if item.state in STRONG)
 
 
-def first_mover(movers: Movers, onset_step: int) -> str:
-    """Return the series that moved before a step and before all others; empty if the log can't tell."""
-    moves = [Happening(move.step, move.metric, move.text) for move in movers.by(onset_step) if move.step < onset_step]
-    return next((event.metric for event in _mark_first(moves) if event.first), "")
-
-
 def _mark_first(events: Sequence[Happening]) -> tuple[Happening, ...]:
     """Mark the event, of those sorted by step, that was the first to move, if the log can tell; put it first."""
     earliest = [event for event in events if event.step == events[0].step]

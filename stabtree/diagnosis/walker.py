@@ -15,14 +15,14 @@ from stabtree.diagnosis.result import Visit, check_ignored
 from stabtree.measures import measure_named, measures_of
 from stabtree.run import Setting
 from stabtree.tree.model import Question
-from stabtree.tree.params import apply_overrides, find_node, plain_params, resolved
+from stabtree.tree.params import apply_overrides, plain_params, resolved
 
 if TYPE_CHECKING:
     from stabtree.diagnosis.result import Walked
     from stabtree.measures.registry import Measured, Param
     from stabtree.run import Run
     from stabtree.tree.model import Leaf, Tree
-    from stabtree.tree.params import Asking, Values
+    from stabtree.tree.params import Values
 
 
 def _check_answers(tree: Tree, answers: Mapping[str, str]) -> None:
@@ -217,17 +217,16 @@ class Walker(Struct):
             self.known[question.id] = measure.answer(self.facts, self.params(question), "question", question.id)
         return self.known[question.id]
 
-    def params(self, node: Asking) -> dict[str, Param]:
+    def params(self, node: Question) -> dict[str, Param]:
         """Return the parameters of a node's own test: those of the tree, then of `--literal`, then of `--set`."""
-        # Of causes several leaves may have one of the same id, with parameters of its own.
-        usual = not self.options.overrides and self.tree.questions.get(node.id) is node
+        usual = not self.options.overrides
         known = plain_params(self.tree)[self.options.literal]
         if usual and node.id in known:
             return known[node.id]
         found = resolved(self.tree, node, literal=self.options.literal, facts=self.facts.params)
         chain: list[str] = [node.id]
         while node.like:
-            node = find_node(self.tree, node.like)
+            node = self.tree.questions[node.like]
             chain.append(node.id)
         for id_ in reversed(chain):
             found.update({k: v for k, v in self.overrides.get(id_, {}).items() if k in found})

@@ -32,9 +32,6 @@ if TYPE_CHECKING:
     from stabtree.run import Run, Series
 
 
-CLIMB_BLOCKS = 40  # no limit: how finely it is looked at when a rise was made
-
-
 def _stretch(loss: Series, rise: Rise | Absent | Unknown, window_steps: int, *, stretched: bool) -> tuple[int, int]:
     """Return the steps that Q4.2 to Q4.4 look at: the last `window_steps`, stretched back to the low of the rise."""
     last = int(loss.steps[-1])
@@ -295,6 +292,3 @@ def done_share(run: Run, context: Context, loss: Series, lr: Series | None, step
         warm = float(warm) if isinstance(warm, int | float) and warm > 0 else 0.0
         rate = 1 - warm / (2 * made) if made >= warm else made / (2 * warm)
     return min(1.0, made * rate / steps)
-
-
-RESOLVED = 2.0**24  # no limit: from here on float32 has no whole numbers: a change by 1 is lost

@@ -19,7 +19,6 @@ from stabtree.common.stats import (
     change_noise,
     falls_by_turns,
     highest_rows,
-    interval,
     median,
     neighbours,
     row_medians,
@@ -58,39 +57,6 @@ if TYPE_CHECKING:
 
 
 TOP = 200  # no limit: rows that are looked at for the highest level
-
-
-def _rate(run: Run) -> float | None:
-    """Return the configured learning rate, else the peak of the logged one."""
-    lr, configured = run.get("lr"), run.setting("lr")
-    if isinstance(configured, int | float):
-        return float(configured)
-    values = finite(lr)[1] if lr is not None else np.zeros(0)
-    return float(values.max()) if len(values) else None
-
-
-def _has_beginning(loss: Series, first_steps: int) -> bool:
-    return int(loss.steps[0]) <= max(shared.SHARE_SOME * first_steps, interval(loss.steps))
-
-
-def _breaks_early(loss: Series, first_steps: int) -> int | None:
-    if not len(loss) or not _has_beginning(loss, first_steps):
-        return None
-    inside = loss.steps <= first_steps
-    steps, values = loss.steps[inside], loss.values[inside]
-    if not len(steps):  # it logs more rarely than that
-        return None
-    usable = values[np.isfinite(values)]
-    if not len(usable):
-        return int(steps[0])
-    level = median(usable[:3])
-    bad = ~np.isfinite(values)
-    if level > 0:
-        bad |= values > FACTOR_SMALL * level
-    held = np.flatnonzero(~bad)
-    at = int(held[-1]) + 1 if len(held) else 0
-    # What comes back within these steps was a spike.
-    return int(steps[at]) if at < len(steps) - 1 else None
 
 
 @measure(source="axolotl, Training Stability & Debugging, loss plateau", min_points=2 * shared.ROWS_SHORT)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-from pathlib import PureWindowsPath
 from time import process_time
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from stabtree.common.answer import NO, YES, Answer, Evidence, inapplicable, unknown
-from stabtree.common.endings import EXCEPTION, EXIT_STATUS, FINISHED, INTERRUPTED, OWN_FRAME, ending_of, endings_of
+from stabtree.common.endings import EXCEPTION, EXIT_STATUS, FINISHED, INTERRUPTED, ending_of, endings_of
 from stabtree.common.stats import interval
 from stabtree.common.text import clean
 from stabtree.measures.registry import Pattern, measure
@@ -169,19 +168,6 @@ def _done(run: Run) -> bool:
     """Return whether the run made the last of its planned steps."""
     loss = run.get("loss")
     return loss is not None and len(loss) > 0 and int(loss.steps[-1]) >= run.planned_step
-
-
-def own_frame(run: Run) -> str:
-    """Return the last line of the user's own code before what ended the run, as `train.py:42, in step`; else empty."""
-    found = [line for line in run.lines if line.at_end and EXCEPTION in endings_of(line.text)]
-    if not found:
-        return ""
-    raised = _raised(run.lines, found)
-    frames = (OWN_FRAME.match(line.text) for line in run.lines[: run.lines.index(raised)][::-1] if line.source)
-    frame = next(filter(None, frames), None)
-    if frame is None:
-        return ""
-    return f"{clean(PureWindowsPath(frame[1]).name, 60)}:{frame[2]}, in {clean(frame[3], 60)}"
 
 
 def _raised(lines: tuple[LogLine, ...], matched: list[LogLine]) -> LogLine:

@@ -25,8 +25,7 @@ from stabtree.profile.change import change_point
 from stabtree.run import PRECISIONS, WIDE
 
 if TYPE_CHECKING:
-    from stabtree.context.find import Conditions
-    from stabtree.context.model import Known
+    from stabtree.context.model import Context, Known
     from stabtree.measures.movers import Break
     from stabtree.run import Run, Series
 
@@ -206,7 +205,7 @@ def nonfinite_eval(eval_loss: Series) -> Answer:
 
 
 RISE_SHARE = 0.25  # no limit: of its lowest value; a smaller rise is within the scatter of most losses
-CROSS_ENTROPY = {"task": ("language-model", "classification", "segmentation"), "precision": ("fp32",)}
+CROSS_ENTROPY = frozenset(("language-model", "classification", "segmentation"))
 FP16_MAX = 65504.0  # no limit: IEEE 754 binary16
 
 
@@ -214,7 +213,8 @@ FP16_MAX = 65504.0  # no limit: IEEE 754 binary16
 def nan_origin(
     loss: Series,
     loss_break: Break,
-    conditions: Conditions,
+    run: Run,
+    context: Context,
     grad_norm: Series | None = None,
     activation_finite: Groups | None = None,
     activation_max: Groups | None = None,
@@ -246,7 +246,7 @@ def nan_origin(
         first = _grad_broke_first(grad_norm, broke)
         # A mean may hide a NaN for as long as one row.
         since = first.onset_step if first and first.onset_step is not None else broke.step
-        hidden = _averaged(conditions, loss) and ((loss.steps >= since) & (loss.steps < broke.step)).sum() <= 1
+        hidden = _averaged(run, context, loss) and ((loss.steps >= since) & (loss.steps < broke.step)).sum() <= 1
         if first and not hidden:
             return first
     climbed = rose(loss, broke.step, rise_share)
@@ -260,7 +260,7 @@ def nan_origin(
         alive = gradient_outlives.func(loss, grad_norm, outlive_rows=outlive_rows, outlive_share=outlive_share)
         if alive.verdict == LIKELY and np.isfinite(evals).all():  # no logger's mean breaks an evaluation
             return Answer("logger", alive.evidence, onset_step=broke.step, last_good_step=broke.good_step)
-        if _averaged(conditions, loss):
+        if _averaged(run, context, loss):
             text = f"each row is the mean of {interval(loss.steps):.0f} steps: what broke first within one is not seen"
             return unknown(text, "grad_norm")
     return _ordinary(grad_norm, loss, broke, exploding_factor, sparse_steps)
@@ -292,9 +292,11 @@ def gradient_outlives(
     return Answer(LIKELY if enough and not infinite else NO, found)
 
 
-def _averaged(conditions: Conditions, loss: Series) -> bool:
+def _averaged(run: Run, context: Context, loss: Series) -> bool:
     """Return whether a row of the loss is the mean of several steps."""
-    return bool(conditions.known["logging"].get("mean")) and interval(loss.steps) > 1
+    from stabtree.context.find import logs_means
+
+    return interval(loss.steps) > 1 and logs_means(run, context)
 
 
 def _grad_broke_first(grad_norm: Series, broke: Break) -> Answer | None:
@@ -399,13 +401,15 @@ def _first_layer(flags: Groups, largest: Groups, broke: Break) -> Evidence | Non
 
 
 @measure(source="phase19 Q1.4", labels=("yes", "likely", "possible", "no"))
-def loss_became_infinite(loss: Series, loss_break: Break, conditions: Conditions) -> Answer:
+def loss_became_infinite(loss: Series, loss_break: Break, run: Run, context: Context, precision: Known[str]) -> Answer:
     """Did an ordinary loss become infinite from one row to the next, as log(0) does?
 
     Yes in a run that is known to compute a cross-entropy in fp32, where nothing else does that; likely where the format
     is not known. No when the loss had been exploding before: then it overflowed. A NaN shows nothing, since 0·log(0) is
     one too.
     """
+    from stabtree.context.find import tasks_of
+
     rise = loss_break.rise_before(loss)
     if rise is not None and rise[0] > FACTOR_LARGE:
         text = f"the loss was at {figure(rise[0])}× its usual value before it broke: it likely overflowed"
@@ -414,7 +418,7 @@ def loss_became_infinite(loss: Series, loss_break: Break, conditions: Conditions
         text = f"the loss became NaN at step {loss_break.step:,}, which log(0) may or may not have made"
         return Answer(POSSIBLE, (Evidence(text, "loss", (loss_break.step,)),))
     text = f"an ordinary loss became {name_of(loss_break.value)} at step {loss_break.step:,}"
-    proved = conditions.fit(CROSS_ENTROPY) is True
+    proved = precision.value == "fp32" and not CROSS_ENTROPY.isdisjoint(tasks_of(run, context))
     return Answer(YES if proved else LIKELY, (Evidence(text, "loss", (loss_break.step,)),))
 
 

@@ -18,7 +18,6 @@ from stabtree.measures.registry import Absent, Unknown, finite, highest, lowest,
 from stabtree.run import UNSCALED
 
 if TYPE_CHECKING:
-    from stabtree.common.lazy import Ints
     from stabtree.measures.progress import ScaleHistory
     from stabtree.run import Run, Series
 
@@ -324,13 +323,6 @@ def scale_drifts_down(loss_scale: Series, *, octaves: float, late_halvings: int)
     top = len(logs) - 1 - int(np.argmax(logs[::-1] == logs.max()))
     first = min(top + 1, len(logs) - 1)
     return measured(strength, found, onset_step=int(steps[first]), last_good_step=int(steps[top]))
-
-
-def _moved(lr: Series, steps: Ints) -> bool | None:
-    """Return whether lr changes over the given steps; None where it was logged at fewer than two of them."""
-    values = lr.values[np.isin(lr.steps, steps)]
-    values = values[np.isfinite(values)]
-    return bool(float(values.max()) != float(values.min())) if len(values) > 1 else None
 
 
 @measure(source="fairseq#515 and #1895", labels=("likely", "no"), min_points=4)

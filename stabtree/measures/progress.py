@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from stabtree.common.lazy import Floats
-    from stabtree.context.find import Conditions
     from stabtree.context.model import Context, Known
     from stabtree.profile import Profile
     from stabtree.run import Run, Series
@@ -162,7 +161,7 @@ class Rate(NamedTuple):
 def rate(
     run: Run,
     loss: Series,
-    conditions: Conditions,
+    context: Context,
     lr: Series | None = None,
     *,
     adam: float,
@@ -197,8 +196,8 @@ def rate(
         top = float(known)
     if top is None and not len(values):
         return Unknown("no learning rate is known, and the loss has no finite value", ("lr",))
-    family = conditions.known["optimizer"]
-    bar = adam if family.get("adam") else other
+    optimizer = context.optimizer.value or ""
+    bar = adam if "adam" in optimizer else other
     if top is None and times <= leap:
         return Rate(POSSIBLE, (Evidence("no learning rate is known", "lr"),), bar)
     if top is None:
@@ -208,7 +207,7 @@ def rate(
     found = Evidence(f"{text}; above {bar:g} is far too high", "lr", (), top, bar)
     if top > bar or times > leap:
         return Rate(LIKELY, (found,) if top > bar else (jump,), bar)
-    if top > SHARE_SOME * bar or (not family and top >= least):
+    if top > SHARE_SOME * bar or (not optimizer and top >= least):
         return Rate(POSSIBLE, (Evidence(text, "lr", (), top),), bar)
     return Rate(NO, (found,), bar)
 
@@ -286,14 +285,6 @@ def precision(run: Run) -> Known[str]:
     from stabtree.context.model import precision_of
 
     return precision_of(run)
-
-
-@measure()
-def conditions(run: Run, context: Context, precision: Known[str]) -> Conditions:
-    """Find which conditions of causes the run meets."""
-    from stabtree.context.find import conditions_of
-
-    return conditions_of(run, context, precision)
 
 
 # A verdict rests on these; a section whose own metric was misread reports it itself.

@@ -143,10 +143,3 @@ def _same(value: float | None, wanted: str) -> bool:
         return value is not None and value == float(wanted)
     except ValueError:
         return False
-
-
-def _matches(run: Run, key: str, value: str) -> bool | None:
-    """Return whether a setting has a value, compared as words or as numbers; None where it is not known."""
-    if run.setting(key) is None:
-        return None
-    return _same(number(run, key), value) or word(run, key) == value.lower()

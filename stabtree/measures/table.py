@@ -12,7 +12,7 @@ _NAMES = {
     "checkpoints": "checkpoints",
     "curve": "rise",
     "movers": "loss_break movers",
-    "progress": "progress rate reading scale conditions context precision",
+    "progress": "progress rate reading scale context precision",
     "spike": "spike",
     "nonfinite": (
         "nonfinite_loss last_row_alone dtype_regime nonfinite_eval nan_origin loss_became_infinite "

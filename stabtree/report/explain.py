@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from stabtree.measures.registry import Measure
     from stabtree.report.page import Line, Piece
-    from stabtree.tree.params import Asking
 
 MAX_LINES = 24  # of a terminal
 LISTED = MAX_LINES - 2  # lines of a list, which ends with what it leaves out
@@ -377,10 +376,9 @@ FIELDS: dict[type, Callable[..., None]] = {
 }
 
 
-def _params(page: Page, tree: Tree, node: Asking, measure: Measure) -> None:
+def _params(page: Page, tree: Tree, node: Question, measure: Measure) -> None:
     """Add what can be set, with the name to set it by: a parameter of a fact by the fact's; what the limit rests on."""
-    # The question that led to a cause shows what the facts take.
-    homes = {name: home for name, (home, _) in settable(measure).items() if isinstance(node, Question) or not home}
+    homes = {name: home for name, (home, _) in settable(measure).items()}
     usual, literal = known(tree, node), known(tree, node, literal=True)
     guards = set(fine(tree, node)).union(*(fact.advanced for fact in tree.facts.values()))
     keys = {name: f"{home or node.id}.{name}" for name, home in homes.items()}

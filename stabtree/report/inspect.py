@@ -23,7 +23,7 @@ from stabtree.report.json import fingerprint, picked
 from stabtree.report.page import QUIET, Page, styled
 from stabtree.report.words import identity, missing, unknown_parts
 from stabtree.tree.model import Severity
-from stabtree.tree.params import asking, fact_params, known
+from stabtree.tree.params import fact_params, known
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -297,7 +297,7 @@ def effective_settings(
     facts = fact_params(trees[0][1]).items()
     shipped = {f"{id_}.{name}": value for id_, params in facts for name, value in params.items()}
     for _, tree in reversed(trees):
-        for node in asking(tree):
+        for node in tree.questions.values():
             shipped |= {f"{node.id}.{name}": value for name, value in known(tree, node).items()}
     return {
         "schema": 1,

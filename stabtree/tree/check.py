@@ -13,7 +13,6 @@ from stabtree.run import OTHERS
 from stabtree.tree import fixes
 from stabtree.tree.model import BRIEF, EVENTS, FactParams, Leaf, Question, Tree
 from stabtree.tree.params import (
-    Asking,
     facts_behind,
     group_problems,
     like_problem,
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
 Mistake = tuple[str, str, str]
 """The name of a node, as `§1`, `fact spike`, `test 0` or its id; the key that it is about, if any; the text."""
 
-MIN_BRANCHES = 2
 ADDRESS = re.compile(r"https?://[^\s\"'<>()\[\]\\`]+")  # it is written into pages and into Markdown
 
 
@@ -143,13 +141,13 @@ def _verdicts(question: Question, measure: Measure) -> Iterator[str]:
             yield f"has an edge for {verdict!r}, which {measure.name} never answers{hint}"
 
 
-def _test(tree: Tree, node: Asking) -> Iterator[tuple[str, str]]:
+def _test(tree: Tree, node: Question) -> Iterator[tuple[str, str]]:
     """Yield the mistakes in what a node asks, and with which parameters, each with its key."""
     measure = measure_named(node.test)
     if problem := like_problem(tree, node):
         yield "like", problem
     elif not node.test:
-        keys = [key for key in ("params", "advanced", "literal", "like") if getattr(node, key, None)]
+        keys = [key for key in ("params", "advanced", "literal", "like") if getattr(node, key)]
         if keys:
             yield keys[0], f"has {keys[0]} but no test"
     elif measure is None:
@@ -159,10 +157,9 @@ def _test(tree: Tree, node: Asking) -> Iterator[tuple[str, str]]:
     yield from _at("advanced", _stated_twice(node))
 
 
-def _params(tree: Tree, node: Asking, measure: Measure) -> Iterator[str]:
-    literal = node.literal if isinstance(node, Question) else {}
+def _params(tree: Tree, node: Question, measure: Measure) -> Iterator[str]:
     names = {key: item for key, (_, item) in settable(measure).items()}
-    wrong = list(mistakes(names, measure.name, {**node.params, **node.advanced, **literal}))
+    wrong = list(mistakes(names, measure.name, {**node.params, **node.advanced, **node.literal}))
     yield from wrong
     for key in measure.params.keys() - resolved(tree, node).keys():
         yield f"lacks the parameter {key!r} of {measure.name}"
@@ -173,7 +170,7 @@ def _params(tree: Tree, node: Asking, measure: Measure) -> Iterator[str]:
             yield f"asks for the fact {name}, of which nothing is stated under 'facts'"
 
 
-def _stated_twice(item: Asking | FactParams) -> Iterator[str]:
+def _stated_twice(item: Question | FactParams) -> Iterator[str]:
     both = item.params.keys() & item.advanced.keys()
     if both:
         yield f"states {min(both)!r} under params and under advanced"

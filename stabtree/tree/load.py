@@ -15,7 +15,7 @@ from collections import Counter
 from functools import cache
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec.structs import replace
@@ -45,7 +45,7 @@ from stabtree.tree.model import (
     Tree,
     TreeFile,
 )
-from stabtree.tree.params import asking, each_asking, lift_fact_params, merge_facts, resolved
+from stabtree.tree.params import lift_fact_params, merge_facts, resolved
 from stabtree.tree.shipped import KNOWN, MAIN, PREFLIGHT, heads, names_asking, names_defining, shipped, with_limits
 
 if TYPE_CHECKING:
@@ -56,8 +56,6 @@ if TYPE_CHECKING:
     from stabtree.measures.registry import Param
     from stabtree.run import Run
     from stabtree.tree.check import Mistake
-
-Node = TypeVar("Node", bound=Question)
 
 LARGEST_BYTES = 1_000_000
 MISTAKES_SHOWN = 20
@@ -381,7 +379,7 @@ def _with_used(tree: Tree) -> tuple[Tree, list[str]]:
 def _with_all_params(tree: Tree) -> Tree:
     """Return the tree with every parameter that a node leaves out as the shipped trees state it."""
 
-    def full(node: Node) -> Node:
+    def full(node: Question) -> Question:
         measure = measure_named(node.test)
         if measure is None:
             return node
@@ -392,7 +390,7 @@ def _with_all_params(tree: Tree) -> Tree:
         stated = {key: value for key, value in stated_for(node.test).items() if key in lacking} if lacking else {}
         return replace(node, params={**stated, **node.params})
 
-    return each_asking(tree, full)
+    return replace(tree, questions={id_: full(node) for id_, node in tree.questions.items()})
 
 
 @cache
@@ -400,7 +398,7 @@ def stated_for(test: str) -> Mapping[str, Param]:
     """Return what the shipped trees state for a measure: the parameters of the first node that asks it."""
     for name in names_asking(test):
         tree = load_tree(name)
-        node = next((node for node in asking(tree) if node.test == test), None)
+        node = next((node for node in tree.questions.values() if node.test == test), None)
         if node is not None:
             return resolved(tree, node)
     return {}

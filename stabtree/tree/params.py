@@ -6,7 +6,7 @@ import re
 import string
 from collections.abc import Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
@@ -18,15 +18,12 @@ from stabtree.measures.lines import LINE
 from stabtree.tree.model import FactParams, Question, Tree
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterator
 
     from stabtree.measures.registry import Measure, Param, Parameter
     from stabtree.tree.model import Group
 
 Values = dict[str, dict[str, "Param"]]
-Node = TypeVar("Node", bound=Question)
-Asking = Question
-"""A node that may ask a measure."""
 
 LARGEST = 10**12  # of a parameter: beyond any number of steps, and harmless to compute with
 FORMATS = ("", "g", ".0%")  # what a rule may format a number with; a width could fill the memory
@@ -70,7 +67,7 @@ def plain_params(_tree: Tree) -> tuple[Values, Values]:
 
 
 def resolved(
-    tree: Tree, node: Asking, *, literal: bool = False, facts: Mapping[str, Mapping[str, Param]] | None = None
+    tree: Tree, node: Question, *, literal: bool = False, facts: Mapping[str, Mapping[str, Param]] | None = None
 ) -> dict[str, Param]:
     """Return the parameters of a node's own measure: those of the node that it is like, overridden by its own.
 
@@ -85,15 +82,15 @@ def resolved(
         return {}
     found = {key: item.default for key, item in measure.params.items() if item.default is not None}
     if node.like:
-        found.update(known(tree, find_node(tree, node.like), literal=literal, facts=facts))
+        found.update(known(tree, tree.questions[node.like], literal=literal, facts=facts))
     found.update({**node.params, **node.advanced})
-    if literal and isinstance(node, Question):
+    if literal:
         found.update(node.literal)
     return {key: found[key] for key in measure.params if key in found}
 
 
 def known(
-    tree: Tree, node: Asking, *, literal: bool = False, facts: Mapping[str, Mapping[str, Param]] | None = None
+    tree: Tree, node: Question, *, literal: bool = False, facts: Mapping[str, Mapping[str, Param]] | None = None
 ) -> dict[str, Param]:
     """Return all parameters that a node's answer depends on: its own and those of the facts behind it."""
     measure = measure_named(node.test)
@@ -132,36 +129,15 @@ def fits(value: object, parameter: Parameter) -> bool:
     return isinstance(value, wanted) and parameter.minimum <= value <= LARGEST
 
 
-def asking(tree: Tree) -> Iterable[Asking]:
-    """Return all nodes that may ask a measure."""
-    return tree.questions.values()
-
-
-def each_asking(tree: Tree, change: Callable[[Any], Any]) -> Tree:
-    """Return a tree with each node that may ask a measure changed."""
-    return replace(tree, questions={id_: change(node) for id_, node in tree.questions.items()})
-
-
-def find_node(tree: Tree, id_: str) -> Asking:
-    """Return the question of an id.
-
-    Raises:
-        KeyError: if there is none.
-    """
-    return tree.questions[id_]
-
-
-def like_problem(tree: Tree, node: Asking) -> str:
+def like_problem(tree: Tree, node: Question) -> str:
     """Return what is wrong with the nodes that a node takes its parameters from; empty if nothing is."""
     seen = [node.id]
     while node.like:
         if node.like in seen:
             return f"is like itself: {' → '.join([*seen, node.like])}"
-        try:
-            node = find_node(tree, node.like)
-        except KeyError:
-            known = [item.id for item in asking(tree)]
-            return f"is like {node.like!r}, which is no question{near(node.like, known)}"
+        if node.like not in tree.questions:
+            return f"is like {node.like!r}, which is no question{near(node.like, tree.questions)}"
+        node = tree.questions[node.like]
         seen.append(node.id)
     return ""
 
@@ -198,16 +174,16 @@ def group_problems(tree: Tree, group: Group) -> Iterator[str]:
             yield f"names {{{name}}} in its rule; a parameter of a fact is named as {{spike[sigma]}}"
 
 
-def fine(tree: Tree, node: Asking) -> set[str]:
+def fine(tree: Tree, node: Question) -> set[str]:
     """Return a node's own parameters that only fine-tune a guard, those that it takes over included."""
-    taken = fine(tree, find_node(tree, node.like)) if node.like else set()
+    taken = fine(tree, tree.questions[node.like]) if node.like else set()
     return (taken - set(node.params)) | set(node.advanced)
 
 
 def stated(tree: Tree) -> dict[tuple[str, str], Param]:
     """Return every parameter that a tree states, once: (fact or node, name) -> value."""
     found: dict[tuple[str, str], Param] = {}
-    items: list[FactParams | Asking] = [*tree.facts.values(), *asking(tree)]
+    items: list[FactParams | Question] = [*tree.facts.values(), *tree.questions.values()]
     for item in items:
         for key, value in {**item.params, **item.advanced}.items():
             found[item.id, key] = value
@@ -229,24 +205,23 @@ def merge_facts(owner: Mapping[str, FactParams], other: Mapping[str, FactParams]
 
 
 def declared(tree: Tree, id_: str) -> dict[str, tuple[str, Parameter]]:
-    """Return the parameters of a question, a cause or a fact: name -> the fact that has it (empty: the node), its kind.
+    """Return the parameters of a question or a fact: name -> the fact that has it (empty: the node), its kind.
 
     Raises:
         StabtreeError: if there is no such id.
     """
-    nodes = {node.id: node for node in asking(tree) if node.test} | dict(tree.questions)
-    if id_ in nodes:
-        return _settable(nodes[id_])
+    if id_ in tree.questions:
+        return _settable(tree.questions[id_])
     if id_ in all_values():
         return {key: (id_, item) for key, item in MEASURES[id_].params.items()}
     raise StabtreeError(
-        f"there is no question {id_!r}{near(id_, [*nodes, *all_values()])}",
+        f"there is no question {id_!r}{near(id_, [*tree.questions, *all_values()])}",
         where="--set",
         hint=f"type --set Q2.1.sigma=4; ids: `stabtree tree show {tree.name}`",
     )
 
 
-def _settable(node: Asking) -> dict[str, tuple[str, Parameter]]:
+def _settable(node: Question) -> dict[str, tuple[str, Parameter]]:
     measure = measure_named(node.test)
     return settable(measure) if measure else {}
 
@@ -301,9 +276,9 @@ def lift_fact_params(tree: Tree) -> tuple[Tree, list[str]]:
     setters: dict[tuple[str, str], str] = {}
     wrong: list[str] = []
 
-    def lift(node: Node) -> Node:
+    def lift(node: Question) -> Question:
         known, left = _settable(node), {}
-        for part in ("params", "advanced", *(["literal"] if isinstance(node, Question) else [])):
+        for part in ("params", "advanced", "literal"):
             values, own = literal if part == "literal" else stated, {}
             for key, value in getattr(node, part).items():
                 fact, item = known.get(key, ("", None))
@@ -319,7 +294,7 @@ def lift_fact_params(tree: Tree) -> tuple[Tree, list[str]]:
             left[part] = own
         return replace(node, **left)
 
-    bare = each_asking(tree, lift)
+    bare = replace(tree, questions={id_: lift(node) for id_, node in tree.questions.items()})
     facts = {}
     for name in {**stated, **literal}:
         advanced = tree.facts[name].advanced if name in tree.facts else {}

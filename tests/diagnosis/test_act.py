@@ -1,53 +1,52 @@
-"""What to do: few actions, none that this run has done already, and none that is forbidden."""
+"""What to do: what helps most against the cause comes first, and nothing that this run has done already."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 import pytest
 
+from stabtree.diagnosis.result import CauseState
 from stabtree.diagnosis.walk import diagnose
-from stabtree.loaders import load_run
-from stabtree.tree.tables import tables
-from tests.conftest import FIXTURES, falling, make_run
+from tests.conftest import falling, make_run
+from tests.measures.judged import AT, ROWS, loss
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-RUNS = sorted(path.parent for path in (FIXTURES / "phase19").glob("*/manifest.json"))
-
-
-@pytest.mark.parametrize("folder", RUNS, ids=lambda folder: folder.name)
-def test_actions_are_few_and_filled_in(folder: Path) -> None:
-    """At most three, each of its own kind, with this run's numbers; a test says what to do after each answer."""
-    for item in diagnose(load_run(folder)).findings:
-        assert len(item.actions) <= 3
-        kinds = [action.kind for action in item.actions]
-        assert len(kinds) == len({*kinds})
-        for action in item.actions:
-            assert "{" not in action.text + "".join(text for _, text in action.branches)
-            assert bool(action.text) or item.restart is not None
-            if action.branches:
-                assert action.text.endswith("?")
-                assert {answer for answer, _ in action.branches} <= {*tables().actions[action.id].splits}
-
-
-def test_what_is_set_already_is_not_advised() -> None:
-    """A run that clips at 0.5 is not told to clip, nor one in fp32 to leave fp16."""
-    loss = np.concatenate([falling(300), np.linspace(1, 400, 60)])
-    norm = np.concatenate([np.ones(300), np.geomspace(1, 1e4, 60)])
-    told = {}
-    for clip in (0, 0.5):
-        run = make_run({"loss": loss, "grad_norm": norm}, grad_clip=clip, dtype="fp32")
-        told[clip] = [action.kind for item in diagnose(run).findings for action in item.actions]
-    assert "clip-gradients" in told[0]
-    assert "clip-gradients" not in told[0.5]
-    assert not {"use-bf16-or-fp32", "fix-loss-scaling"} & {*told[0], *told[0.5]}
+ONES, STILL, BROKEN, RISING = np.ones(ROWS), 2.3 + (falling(ROWS) - 4) / 1e3, loss(nan_from=650), loss(rise=(300, 30))
+JUMPED = loss(spike=(500, 4)) + np.where(AT > 500, 0.5, 0)
+BACKING_OFF = 65536 / 2.0 ** np.clip(AT - 640, 0, 30)
+NORM = np.where(AT < 295, 1.0, 1e4)
+CONFIRMED, LIKELY, POSSIBLE = CauseState.CONFIRMED, CauseState.LIKELY, CauseState.POSSIBLE
+MADE = [
+    ({"loss": JUMPED, "lr": np.where(AT < 497, 1e-3, 1e-2)}, {}, "lr-jump", CONFIRMED, "fix-schedule", "lower-lr"),
+    ({"loss": STILL, "lr": 1e-9 * ONES}, {"optimizer": "adamw"}, "lr-too-low", CONFIRMED, "raise-lr", "lower-lr"),
+    ({"loss": RISING, "lr": ONES}, {"optimizer": "adam"}, "lr-too-high", LIKELY, "lower-lr", "raise-lr"),
+    ({"loss": BROKEN, "loss_scale": BACKING_OFF}, {"dtype": "fp16"}, "fp16-overflow", LIKELY, "use-bf16-or-fp32", ""),
+    ({"loss": BROKEN}, {"dtype": "fp32"}, "loss-numerics", POSSIBLE, "locate-nan", "use-bf16-or-fp32"),
+    (
+        {"loss": RISING, "grad_norm": NORM},
+        {"grad_clip": 1.0},
+        "lr-too-high",
+        POSSIBLE,
+        "lower-lr",
+        "clip-gradients",
+    ),
+]
 
 
-def test_a_rate_far_below_the_usual_is_not_lowered() -> None:
-    """Whatever else speaks for it."""
-    loss = np.concatenate([falling(300), np.linspace(1, 9, 60)])
-    run = make_run({"loss": loss, "lr": np.full(360, 1e-9)}, optimizer="adamw", dtype="fp32")
-    assert all(action.kind != "lower-lr" for item in diagnose(run).findings for action in item.actions)
+@pytest.mark.parametrize(("columns", "config", "cause", "state", "first", "never"), MADE)
+def test_what_to_do_follows_from_the_cause(
+    columns: dict[str, Any], config: dict[str, Any], cause: str, state: CauseState, first: str, never: str
+) -> None:
+    """A proven cause is mended and not tested for, a restart is told, and nothing to log is of other kinds of runs."""
+    run = make_run(columns, **config)
+    found = diagnose(run).findings[0]
+    assert (found.causes[0].cause.id, found.causes[0].state) == (cause, state)
+    assert found.undecided is (state is POSSIBLE)
+    kinds = [action.kind for action in found.actions]
+    assert kinds[0] == first
+    assert never not in kinds
+    texts = [text for action in found.actions for text in (action.text, *(then for _, then in action.branches))]
+    assert not [text for text in texts if {"{", "}", "…"} & {*text}]
+    assert ("restart-from-before" in kinds) is (found.restart is not None)
+    assert not [name for name in found.log_next if run.has(name) or name == "value_loss"]

@@ -14,7 +14,7 @@ from stabtree.diagnosis.walker import WalkOptions, start
 from stabtree.loaders import load_run
 from stabtree.run import Gap
 from stabtree.tree.load import load_tree, load_trees
-from stabtree.tree.params import asking, resolved
+from stabtree.tree.params import resolved
 from tests.conftest import FIXTURES, falling, make_run, series
 from tests.measures.judged import loss as judged_loss
 
@@ -213,8 +213,8 @@ def test_a_rerun_is_read_with_the_run() -> None:
 
 
 def test_every_node_is_asked_with_its_own_parameters() -> None:
-    """Those of questions are kept for the next run; leaves may have causes of one id with different ones."""
+    """They are kept for the next run."""
     tree = load_trees()
     walk = start(make_run({"loss": falling(50)}), tree, WalkOptions())
-    for node in (*asking(tree), *asking(tree)):
+    for node in (*tree.questions.values(), *tree.questions.values()):
         assert walk.params(node) == resolved(tree, node, facts=walk.facts.params)

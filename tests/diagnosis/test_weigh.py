@@ -68,3 +68,8 @@ def test_a_proof_confirms() -> None:
     first = judged(weigh("collapse", Found(critic_loss_level=0.0001)))[0]
     assert (first.cause.id, first.state) == ("gan-imbalance", CauseState.CONFIRMED)
     assert first.evidence[0].text == "critic_loss_level is 0.0001"
+
+
+def test_a_symptom_adds_nothing() -> None:
+    """What no cause of the kind rests on moves none of them."""
+    assert weigh("nan", Found(gap_at_end=9.0, train_since_best="rises")) == weigh("nan", Found())

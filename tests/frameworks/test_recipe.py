@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from stabtree.context import find
 from stabtree.frameworks import load, recognise
 from stabtree.loaders.paths import stored
 from stabtree.loaders.text import messages
@@ -37,7 +36,6 @@ CACHES = (
     recognise._in_order,
     recognise._prefixed,
     recognise._by_columns,
-    find.known_words,
     messages._printed,
     messages.error_words,
     watch.last_line,
@@ -78,9 +76,3 @@ def test_fixes_are_in_the_words_of_a_new_trainer(tmp_path: Path) -> None:
     file = tmp_path / "log.csv"
     file.write_text("\n".join(lines), encoding="utf-8")
     assert "(peak_rate " in run("diagnose", str(file), "--full").stdout
-
-
-@pytest.mark.usefixtures("swift")
-def test_trees_may_ask_for_a_new_trainer() -> None:
-    """A cause may hold for it."""
-    assert "swift" in find.known_words()["framework"]

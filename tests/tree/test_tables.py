@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from itertools import chain
+
 import pytest
 from msgspec.structs import replace
 
+from stabtree.common.yaml12 import read
 from stabtree.measures.table import MEASURES
 from stabtree.tree.load import load_known
+from stabtree.tree.shipped import TABLES, trees_folder
 from stabtree.tree.tables import CONFIG, CONTEXT, condition, mistakes, tables
 
 CONDITIONS = sorted(
@@ -45,3 +50,16 @@ def test_every_cause_has_something_to_do() -> None:
     """Of those that are faults; a cause of which nothing helps is told for nothing."""
     helped = {name for action in tables().actions.values() for name in action.helps}
     assert {name for name in tables().causes if name not in helped} <= {"none", "cancelled"}
+
+
+def test_every_row_has_its_place() -> None:
+    """No id twice, a source for each cause, a wider row that exists, and no group of what nothing asks for."""
+    for name, key in zip(TABLES, ("causes", "actions"), strict=True):
+        assert max(Counter(row["id"] for row in read(trees_folder() / name)[key]).values()) == 1
+    known = tables()
+    assert all(cause.explains and cause.source and cause.wider in known.causes for cause in known.causes.values())
+    homes = {leaf.of for leaf in load_known().leaves.values()}
+    assert all(action.wider in known.actions and homes.issuperset(action.of) for action in known.actions.values())
+    assert {condition(text).name for text in CONDITIONS}.issuperset(chain.from_iterable(known.groups.values()))
+    wider = {cause.wider for cause in known.causes.values()}
+    assert wider.issuperset(chain.from_iterable(known.families.values()))
