@@ -19,14 +19,13 @@ from stabtree.metrics.table import all_metrics, by_name
 from stabtree.metrics.table import table as metric_table
 from stabtree.report.trees import metrics_of, shown_value
 from stabtree.tree.model import Question
-from stabtree.tree.params import asking, facts_behind, resolved, settable
+from stabtree.tree.params import facts_behind, resolved, settable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from stabtree.measures.registry import Measure
     from stabtree.metrics.metric import Metric
-    from stabtree.tree.params import Asking
 
 FIGURES = Path(__file__).resolve().parents[1] / "figures"
 LEAST = 5  # runs, below which a share says nothing
@@ -85,7 +84,7 @@ def _share(count: int, total: int) -> str:
     return f"{count} of {total} ({low:.0%} to {high:.0%})"
 
 
-def reads(node: Asking) -> dict[str, bool]:
+def reads(node: Question) -> dict[str, bool]:
     """Return the metrics that a node reads, by its test or by name, and whether it can't answer without."""
     if node.test not in MEASURES:
         return {}
@@ -100,8 +99,8 @@ def reads(node: Asking) -> dict[str, bool]:
 
 def _metrics() -> str:
     lines = parse((FIGURES / "log_lines.yaml").read_text(encoding="utf-8"), "log_lines.yaml").value
-    readers: dict[str, list[tuple[Asking, bool]]] = defaultdict(list)
-    for node in asking(shipped()):
+    readers: dict[str, list[tuple[Question, bool]]] = defaultdict(list)
+    for node in shipped().questions.values():
         for name, needed in reads(node).items():
             readers[name.partition("/")[0]].append((node, needed))
     axes = table(("which row it is", "names"), ((axis, _names(names)) for axis, names in metric_table().axes.items()))
@@ -112,7 +111,9 @@ def _metrics() -> str:
     return page("Metrics", METRICS, axes, *metrics)
 
 
-def _metric(metric: Metric, readers: list[tuple[Asking, bool]], lines: dict[str, str], trainers: dict[str, str]) -> str:
+def _metric(
+    metric: Metric, readers: list[tuple[Question, bool]], lines: dict[str, str], trainers: dict[str, str]
+) -> str:
     name, _, rest = metric.log.partition(": ")
     groups = f" Each group is a series of its own: {code(f'{metric.name}/NAME')}." if metric.grouped else ""
     needing = [node for node, needed in readers if needed and isinstance(node, Question)]
@@ -133,13 +134,13 @@ def _names(names: Iterable[str]) -> str:
     return ", ".join(map(code, names))
 
 
-def _ids(nodes: Iterable[Asking]) -> str:
+def _ids(nodes: Iterable[Question]) -> str:
     return ", ".join(dict.fromkeys(to(node.id) for node in nodes))
 
 
 def _measures() -> str:
-    askers: dict[str, list[Asking]] = defaultdict(list)
-    for node in asking(shipped()):
+    askers: dict[str, list[Question]] = defaultdict(list)
+    for node in shipped().questions.values():
         askers[node.test].append(node)
     rooms: dict[str, list[Measure]] = defaultdict(list)
     for item in all_questions().values():
@@ -159,7 +160,7 @@ def _measures() -> str:
     return page("Measures", MEASURE_ABOUT, *subjects, rates)
 
 
-def _measure(item: Measure, askers: list[Asking]) -> str:
+def _measure(item: Measure, askers: list[Question]) -> str:
     params = [
         f"{code(f'{fact}.{name}' if fact else name)}"
         + ("" if value.default is None else f" = {code(shown_value(value.default))}")

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from stabtree.tree.model import Entry, Group, Question, Tree
-    from stabtree.tree.params import Asking
 
 ABOUT = (
     "stabtree asks questions of a log, one after the other; the answer decides which comes next, until a finding is "
@@ -137,7 +136,7 @@ def _reads(node: Question) -> Iterator[str]:
     yield f"Reads {', '.join(metrics)}." if metrics else ""
 
 
-def settings(node: Asking) -> str:
+def settings(node: Question) -> str:
     """Return a table of all that can be set of a node; what only fine-tunes a guard is folded."""
     if node.test not in MEASURES:
         return ""

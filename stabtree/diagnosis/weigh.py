@@ -72,7 +72,8 @@ class Observations:
             known = self.facts.get("precision")
         if not isinstance(known, Known) or known.value is None:
             return None
-        return Seen(known.value, f"{part} {known.value}: {known.why}" if known.why else f"{part} {known.value}")
+        text = f"{part} {known.value}: {known.why}" if known.why else f"{part} {known.value}"
+        return Seen(known.value, text, of_task=part == "task")
 
     def met(self, text: str) -> Seen | None:
         """Return what meets a condition; None where nothing is known to."""
@@ -176,7 +177,7 @@ def judged(weighed: Sequence[Weighed]) -> tuple[JudgedCause, ...]:
         if second and whole[second.cause.wider] >= SHOWN_BESIDE * whole[first.cause.wider]:
             told.append(_told(second, CauseState.POSSIBLE))
     out = [item for item in weighed if item.p < GONE * item.prior and item.prior >= THOUGHT_OF and item.found]
-    out = [item for item in out if item.found[-1][0] < 1]
+    out = [item for item in out if item.found[-1][0] < 1 and not item.found[-1][1].of_task]
     if out:
         told.append(_told(max(out, key=lambda item: item.prior), CauseState.RULED_OUT))
     return tuple(told)

@@ -61,12 +61,14 @@ class Seen(Struct, frozen=True):
         text: a sentence for a person, with its numbers.
         metric: the series that it was seen in.
         steps: where, a handful of steps at most.
+        of_task: whether it only says what the run is for; no one needs to be told that it rules a cause out.
     """
 
     value: float | str
     text: str
     metric: str = ""
     steps: tuple[int, ...] = ()
+    of_task: bool = False
 
 
 def _yes(met: bool) -> str:
@@ -800,7 +802,7 @@ def from_rewards(run: Run, context: Context) -> Seen | None:
     found = context.learns_from_rewards
     if not found and (context.task.value is None or run.has("reward")):
         return None
-    return Seen(_yes(found), f"the task is {context.task.value}")
+    return Seen(_yes(found), f"the task is {context.task.value}", of_task=True)
 
 
 @measure()
