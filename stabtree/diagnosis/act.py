@@ -14,21 +14,24 @@ from stabtree.context.find import context_of, framework_of
 from stabtree.diagnosis.missing import how_to_log, lacking
 from stabtree.diagnosis.result import Advice
 from stabtree.frameworks.load import knobs, spelling
+from stabtree.measures.observed import EARLY_ROWS
 from stabtree.measures.progress import Rate
 from stabtree.measures.registry import finite
 from stabtree.measures.traces import usual_rates
 from stabtree.metrics.table import by_name
 from stabtree.tree.fixes import BATCHES, Placeholder, fill, placeholders
 from stabtree.tree.model import Take
-from stabtree.tree.tables import COSTS, LOG_NEXT, RESTART, Remedy, tables
+from stabtree.tree.tables import COSTS, LOG_NEXT, RESTART, Remedy, expected, tables
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from stabtree.diagnosis.result import Incident
     from stabtree.diagnosis.weigh import Observations, Weighed
     from stabtree.measures.registry import Measured
     from stabtree.run import Run
+
+    Ranked = list[tuple[float, Remedy]]  # actions with the help that is expected of each, the most helpful first
 
 MAX_ACTIONS = 3
 WORTH = 0.25  # an action after the first is told only where so much help is expected of it
@@ -40,7 +43,6 @@ BEST, BEFORE, FRESH = "restore-best-checkpoint", "restart-from-before", "start-f
 KEEP = "keep-best"
 MAX_BATCHES = 4
 MAX_NAME = 40
-EARLY_ROWS = 3  # trouble within so few rows was there from the start
 
 
 def actions(item: Incident, weighed: Sequence[Weighed], observed: Observations) -> tuple[Advice, ...]:
@@ -51,9 +53,10 @@ def actions(item: Incident, weighed: Sequence[Weighed], observed: Observations) 
     """
     writer = Wording(observed.facts, item)
     wanted = set() if item.restart is None else {_restart_of(item)}
+    allowed = _ranked(item, weighed, observed)
     ranked = [
         (score, action)
-        for score, action in _ranked(item, weighed, observed)
+        for score, action in allowed
         if action.id in wanted or (action.says != RESTART and action.id not in (FRESH, *([KEEP] if wanted else [])))
     ]
     told: list[Advice] = []
@@ -70,10 +73,10 @@ def actions(item: Incident, weighed: Sequence[Weighed], observed: Observations) 
             continue
         if writer.write(action.says) in named:
             continue
-        told.append(_advice(action, item, weighed, observed, writer))
+        told.append(_advice(action, weighed, allowed, writer))
     restart = next(((score, action) for score, action in ranked if action.id in wanted), None)
     if restart and restart[0] > -WORTH and all(other.id not in wanted for other in told):
-        told[MAX_ACTIONS - 1 :] = [_advice(restart[1], item, weighed, observed, writer)]
+        told[MAX_ACTIONS - 1 :] = [_advice(restart[1], weighed, allowed, writer)]
     return tuple(told)
 
 
@@ -94,7 +97,7 @@ def _same(action: Remedy, other: Advice) -> bool:
     return any(part.knob in changed for part in placeholders(action.says) if part.operator)
 
 
-def _ranked(item: Incident, weighed: Sequence[Weighed], observed: Observations) -> list[tuple[float, Remedy]]:
+def _ranked(item: Incident, weighed: Sequence[Weighed], observed: Observations) -> Ranked:
     """Return the actions that nothing forbids with the help that is expected of each, less its cost and its harm.
 
     Where the first cause is proven, a test is worth no more than what it cures.
@@ -109,42 +112,36 @@ def _ranked(item: Incident, weighed: Sequence[Weighed], observed: Observations) 
             continue
         if any(observed.met(text) for text in action.never):
             continue
-        helps = _sum(p, action.helps)
+        helps = expected(p, action.helps)
         if not (action.ask and is_proven):
             helps += action.always.get(item.leaf.kind, 0.0)
-        ranked.append((helps - HARM * _sum(p, action.harms) - COSTS[action.costs], action))
+        ranked.append((helps - HARM * expected(p, action.harms) - COSTS[action.costs], action))
     return sorted(ranked, key=lambda pair: -pair[0])
 
 
-def _sum(p: Mapping[str, float], weights: Mapping[str, float]) -> float:
-    return sum(p.get(name, 0.0) * weight for name, weight in weights.items())
-
-
-def _advice(
-    action: Remedy, item: Incident, weighed: Sequence[Weighed], observed: Observations, writer: Wording
-) -> Advice:
+def _advice(action: Remedy, weighed: Sequence[Weighed], allowed: Ranked, writer: Wording) -> Advice:
     cause = max(weighed, key=lambda one: one.p * action.helps.get(one.cause.id, 0.0), default=None)
     why = ""
     if cause is not None and action.helps.get(cause.cause.id):
         why = next((seen.text for factor, seen in cause.found if factor > 1), "")
     text = ""
     if action.says != RESTART:
-        names = log_next(weighed, observed.facts.run) or ("more",)
+        names = log_next(weighed, writer.run) or ("more",)
         text = writer.write(action.says.replace(LOG_NEXT, in_words(names)))
-    branches = tuple(_branches(action, item, weighed, observed, writer))
+    branches = tuple(_branches(action, weighed, allowed, writer))
     if branches:
         text = f"{text.rstrip('.')}. {action.ask}"
     return Advice(action.id, action.wider, text, action.costs, why, branches)
 
 
 def _branches(
-    action: Remedy, item: Incident, weighed: Sequence[Weighed], observed: Observations, writer: Wording
+    action: Remedy, weighed: Sequence[Weighed], allowed: Ranked, writer: Wording
 ) -> Iterable[tuple[str, str]]:
     """Yield the answers of a test, each with what to do then: what helps most against the causes that are left."""
     told: set[str] = set()
     for answer, left in action.splits.items():
         p = {one.cause.id: one.p for one in weighed if one.cause.id in left}
-        helps = [(_sum(p, other.helps), other) for _, other in _ranked(item, weighed, observed)]
+        helps = [(expected(p, other.helps), other) for _, other in allowed]
         for much, other in sorted(helps, key=lambda pair: -pair[0]):
             fits = much > 0 and other.id != action.id and not other.ask and other.id not in told
             if fits and other.says != RESTART and not writer.is_pointless(other.says):

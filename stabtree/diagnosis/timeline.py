@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from stabtree.measures.registry import Measured
     from stabtree.run import Run, Series
 
+RATE_CAUSES = ("lr-too-high", "lr-too-low")
 RATE = "lr"  # a schedule moves it, none of the other series
 MAX_SERIES = 4  # of a quoted row
 JUMP = 5.0  # times the usual step from row to row: what is farther off is to be seen in the rows
@@ -134,7 +135,7 @@ def _is_by_rate(finding: Incident) -> bool:
             continue
         if item.observed > item.threshold:
             return True
-    return any("learning rate" in item.cause.says for item in finding.causes if item.state in STRONG)
+    return any(item.cause.id in RATE_CAUSES for item in finding.causes if item.state in STRONG)
 
 
 def _mark_first(events: Sequence[Happening]) -> tuple[Happening, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
@@ -42,9 +43,15 @@ class Observations:
 
     def __init__(self, facts: Measured, answers: Mapping[str, Answer]) -> None:
         self.facts, self.answers = facts, answers
+        self._known: dict[str, Seen | None] = {}
 
     def get(self, name: str) -> Seen | None:
         """Return an observation by its name: an answer, a part of the context, a setting or a measure."""
+        if name not in self._known:
+            self._known[name] = self._look(name)
+        return self._known[name]
+
+    def _look(self, name: str) -> Seen | None:
         if name in self.answers:
             return _as_seen(self.answers[name])
         if name.startswith(CONTEXT):
@@ -113,25 +120,16 @@ def weigh(kind: Kind, observed: Observations) -> tuple[Weighed, ...]:
 
     What was not logged changes nothing. Of observations that tell the same only the strongest counts.
     """
-    if kind == "inf":
-        kind = "nan"
     rows = [cause for cause in tables().causes.values() if kind in cause.explains]
+    before = sum(cause.explains[kind] for cause in rows)
     known = []
     for cause in rows:
         found = tuple(_strongest(cause, observed))
         proof = next((seen for text in cause.proof if (seen := observed.met(text)) is not None), None)
         weight = cause.explains[kind] * math.prod(factor for factor, _ in found) * (PROVEN if proof else 1.0)
-        known.append((cause, weight, found, proof))
-    whole, before = sum(item[1] for item in known), sum(cause.explains[kind] for cause in rows)
-    return tuple(
-        sorted(
-            (
-                Weighed(cause, cause.explains[kind] / before, w / whole, found, proof)
-                for cause, w, found, proof in known
-            ),
-            key=lambda item: -item.p,
-        )
-    )
+        known.append(Weighed(cause, cause.explains[kind] / before, weight, found, proof))
+    whole = sum(one.p for one in known)
+    return tuple(sorted((one._replace(p=one.p / whole) for one in known), key=attrgetter("p"), reverse=True))
 
 
 def _strongest(cause: Cause, observed: Observations) -> Iterator[tuple[float, Seen]]:

@@ -96,10 +96,25 @@ def _shown(event: Moment, run: Run) -> tuple[Ints, Floats] | None:
     return (steps, values) if len(values) > ROWS_SHORT else None
 
 
-def _risen(event: Moment, run: Run) -> tuple[Ints, Floats] | None:
-    """Return the same of a series that rises when it gets worse, with an onset; None of a reward or a quality."""
-    falls = event.metric in ("reward", "eval_quality")
-    return None if falls or event.onset_step is None else _shown(event, run)
+def _risen(event: Moment, run: Run) -> tuple[Floats, Floats] | None:
+    """Return its level before the onset, in 20 rows at most, and all from it on; None of a reward or a quality."""
+    shown = _shown(event, run)
+    if event.metric in ("reward", "eval_quality") or event.onset_step is None or shown is None:
+        return None
+    steps, values = shown
+    at = rows_before(steps, event.onset_step)
+    return values[max(at - ROWS_LONG, 0) : at], values[at:]
+
+
+def _named(run: Run, metric: str, pattern: str) -> Series | None:
+    """Return a metric, else the first series whose column matches a pattern."""
+    return run.get(metric) or next((series for name, series in _columns(run) if re.search(pattern, name)), None)
+
+
+def _commonest(values: Floats) -> tuple[float, float]:
+    """Return the commonest of some values, to the last digit, and its share of the rows."""
+    kinds, counts = np.unique(values, return_counts=True)
+    return float(kinds[counts.argmax()]), float(counts.max() / len(values))
 
 
 def _around(event: Moment, series: Series) -> tuple[Floats, Floats]:
@@ -115,8 +130,7 @@ def _around(event: Moment, series: Series) -> tuple[Floats, Floats]:
 @measure()
 def rate_times_usual(run: Run, context: Context, lr: Series | None = None) -> Seen | None:
     """Return how many times the highest usual rate it is: 1 for a usual one, below 1 a part of the lowest."""
-    known = run.setting("lr")
-    rate = float(known) if isinstance(known, int | float) and known > 0 else peak_rate(run, lr)
+    rate = peak_rate(run, None) or peak_rate(run, lr)  # as configured, else as logged
     usual = usual_rates(run, context)
     if rate is None or usual is None:
         return None
@@ -196,14 +210,10 @@ def onset_share(event: Moment, run: Run) -> Seen | None:
 @measure()
 def rise_form(event: Moment, run: Run) -> Seen | None:
     """Return whether it left its level in one row (`jump`) or over many (`climb`)."""
-    shown = _risen(event, run)
-    if event.onset_step is None or shown is None:
+    risen, onset = _risen(event, run), event.onset_step
+    if onset is None or risen is None or len(risen[0]) < 2 or not len(risen[1]):
         return None
-    steps, values = shown
-    at = rows_before(steps, event.onset_step)
-    before, after = values[max(at - ROWS_LONG, 0) : at], values[at:]
-    if len(before) < 2 or len(after) < 1:
-        return None
+    before, after = risen
     level, top = median(before), float(after.max())
     reach = top - level
     if reach <= 0:
@@ -211,39 +221,27 @@ def rise_form(event: Moment, run: Run) -> Seen | None:
     row = int(np.argmax(after >= level + SHARE_HALF * reach)) + 1
     word = "jump" if row <= 2 else "climb"
     text = f"{event.metric} goes from {figure(level)} to {figure(top)}, half of the way in {row:,} row{'s' * (row > 1)}"
-    return Seen(word, text, event.metric, (event.onset_step,))
+    return Seen(word, text, event.metric, (onset,))
 
 
 @measure()
 def rise_times(event: Moment, run: Run) -> Seen | None:
     """Return how many times its level before the onset the series reaches after it."""
-    shown = _risen(event, run)
-    if event.onset_step is None or shown is None:
+    before, after = _risen(event, run) or (np.zeros(0), np.zeros(0))
+    level = median(np.abs(before)) if len(before) else 0.0
+    if level <= TINY or not len(after):
         return None
-    steps, values = shown
-    at = rows_before(steps, event.onset_step)
-    level = median(np.abs(values[max(at - ROWS_LONG, 0) : at])) if at else 0.0
-    if level <= TINY or at >= len(values):
-        return None
-    times = float(np.abs(values[at:]).max() / level)
+    times = float(np.abs(after).max() / level)
     return Seen(times, f"{event.metric} reaches {figure(times)} times its level before", event.metric)
 
 
 @measure()
 def came_back(event: Moment, run: Run) -> Seen | None:
     """Return whether the series ends near the level from before the onset."""
-    shown = _risen(event, run)
-    if event.onset_step is None or shown is None:
+    before, after = _risen(event, run) or (np.zeros(0), np.zeros(0))
+    if not len(before) or len(after) < ROWS_SHORT:
         return None
-    steps, values = shown
-    at = rows_before(steps, event.onset_step)
-    if at < 1 or len(values) - at < ROWS_SHORT:
-        return None
-    level, last, top = (
-        median(values[max(at - ROWS_LONG, 0) : at]),
-        median(values[-ROWS_SHORT:]),
-        float(values[at:].max()),
-    )
+    level, last, top = median(before), median(after[-ROWS_SHORT:]), float(after.max())
     back = last <= level + 0.25 * (top - level)
     text = f"{event.metric} ends at {figure(last)}, {'back from' if back else 'after'} {figure(top)}"
     return Seen(_yes(back), text, event.metric)
@@ -278,12 +276,7 @@ def spikes_counted(run: Run) -> Seen | None:
 @measure()
 def rows_up(event: Moment, run: Run) -> Seen | None:
     """Return for how many rows the series stays above half of its rise; a single bad sample is over at once."""
-    shown = _risen(event, run)
-    if event.onset_step is None or shown is None:
-        return None
-    steps, values = shown
-    at = rows_before(steps, event.onset_step)
-    before, after = values[max(at - ROWS_LONG, 0) : at], values[at:]
+    before, after = _risen(event, run) or (np.zeros(0), np.zeros(0))
     if len(before) < 2 or not len(after) or after.max() <= median(before):
         return None
     bar = (median(before) + float(after.max())) / 2
@@ -477,9 +470,8 @@ def same_digits(loss: Series) -> Seen | None:
     values = finite(loss)[1]
     if len(values) < ROWS_SHORT:
         return None
-    kinds, counts = np.unique(values, return_counts=True)
-    share = float(counts.max() / len(values))
-    text = f"the loss is {figure(float(kinds[counts.argmax()]), 6)} in {share:.0%} of the rows"
+    value, share = _commonest(values)
+    text = f"the loss is {figure(value, 6)} in {share:.0%} of the rows"
     return Seen(share, text, "loss")
 
 
@@ -775,9 +767,8 @@ def quality_repeats(run: Run) -> Seen | None:
     values = finite(series)[1] if series is not None else np.zeros(0)
     if series is None or len(values) < ROWS_SHORT:
         return None
-    kinds, counts = np.unique(values, return_counts=True)
-    share = float(counts.max() / len(values))
-    text = f"{series.origin or series.metric} is {figure(float(kinds[counts.argmax()]), 4)} in {share:.0%} of its rows"
+    value, share = _commonest(values)
+    text = f"{series.origin or series.metric} is {figure(value, 4)} in {share:.0%} of its rows"
     return Seen(share, text, series.metric)
 
 
@@ -808,9 +799,7 @@ def from_rewards(run: Run, context: Context) -> Seen | None:
 @measure()
 def entropy_left(run: Run) -> Seen | None:
     """Return which share of its first level the entropy of the policy ends at."""
-    series = run.get("entropy") or next(
-        (s for name, s in _columns(run) if "entropy" in name and "coef" not in name), None
-    )
+    series = _named(run, "entropy", "^(?!.*coef).*entropy")
     values = np.abs(finite(series)[1]) if series is not None else np.zeros(0)
     if series is None or len(values) < ROWS_SHORT:
         return None
@@ -825,7 +814,7 @@ def entropy_left(run: Run) -> Seen | None:
 @measure()
 def update_kl(event: Moment, run: Run) -> Seen | None:
     """Return how far an update moves the policy, before the trouble or in the whole log."""
-    series = run.get("approx_kl") or next((s for name, s in _columns(run) if "kl" in name and "loss" not in name), None)
+    series = _named(run, "approx_kl", "^(?!.*loss).*kl")
     if series is None:
         return None
     before, after = _around(event, series)
@@ -839,7 +828,7 @@ def update_kl(event: Moment, run: Run) -> Seen | None:
 @measure()
 def clipped_share(run: Run) -> Seen | None:
     """Return which share of the samples an update of PPO clips."""
-    series = run.get("clip_ratio") or next((s for name, s in _columns(run) if "clip" in name and "frac" in name), None)
+    series = _named(run, "clip_ratio", "clip.*frac|frac.*clip")
     values = finite(series)[1] if series is not None else np.zeros(0)
     if series is None or not len(values):
         return None
@@ -850,8 +839,7 @@ def clipped_share(run: Run) -> Seen | None:
 @measure()
 def value_times(run: Run) -> Seen | None:
     """Return how many times its first level the loss of the critic reaches."""
-    words = ("value_loss", "critic_loss", "qf_loss", "qf1_loss", "vf_loss", "v_loss", "td_loss")
-    series = run.get("value_loss") or next((s for name, s in _columns(run) if any(w in name for w in words)), None)
+    series = _named(run, "value_loss", "value_loss|critic_loss|qf1?_loss|vf_loss|v_loss|td_loss")
     values = np.abs(finite(series)[1]) if series is not None else np.zeros(0)
     if series is None or len(values) < 2 * ROWS_SHORT:
         return None
@@ -893,7 +881,7 @@ def reward_is_constant(reward: Series) -> Seen | None:
     values = finite(reward)[1]
     if len(values) < ROWS_SHORT:
         return None
-    share = float(np.unique(values, return_counts=True)[1].max() / len(values))
+    _, share = _commonest(values)
     return Seen(_yes(share >= SHARE_MOST), f"the reward is the same in {share:.0%} of the rows", "reward")
 
 
@@ -921,8 +909,7 @@ def reward_lost_at_once(reward: Series) -> Seen | None:
 @measure()
 def episode_changes(event: Moment, run: Run) -> Seen | None:
     """Return how many times the length of an episode or an answer changes with the trouble."""
-    words = ("ep_len", "episode_len", "eplen", "completion_length", "response_length", "length_mean")
-    series = next((s for name, s in _columns(run) if any(w in name for w in words)), None)
+    series = _named(run, "", "ep_len|episode_len|eplen|completion_length|response_length|length_mean")
     if series is None or event.onset_step is None:
         return None
     before, after = _around(event, series)
@@ -961,8 +948,7 @@ def broken_observations(event: Moment, run: Run) -> Seen | None:
 @measure()
 def critic_loss_level(run: Run) -> Seen | None:
     """Return the last loss of the discriminator as a share of ln 2, which a coin costs it."""
-    words = ("d_loss", "loss_d", "disc_loss", "discriminator_loss", "errd", "loss_disc")
-    series = next((s for name, s in _columns(run) if any(w in name for w in words)), None)
+    series = _named(run, "", "d_loss|loss_d|disc_loss|discriminator_loss|errd|loss_disc")
     if series is None or len(series) < ROWS_SHORT:
         return None
     share = abs(profile_of(series).last) / math.log(2)

@@ -18,13 +18,13 @@ _NAMES = {
         "nonfinite_loss last_row_alone dtype_regime nonfinite_eval nan_origin loss_became_infinite "
         "embedding_grad_infinite activation_overflow gradient_outlives nan_returns series_breaks"
     ),
-    "traces": ("norm_sums_up data_changes schedule_followed lr_at_zero lr_rises_late lr_restarts"),
+    "traces": "norm_sums_up data_changes schedule_followed lr_at_zero lr_rises_late lr_restarts",
     "spikes": ("loss_spikes spike_recovers spike_cause"),
     "exact": ("loss_at_zero zero_rows loss_repeats noise_vanishes stalled"),
     "precision": (
         "nonfinite_grad overflow_fingerprint skips_rise loss_scale_history scale_drifts_down falls_despite_scale"
     ),
-    "drift": ("loss_rising lr_rising weight_norm_change grad_norm_rising "),
+    "drift": "loss_rising lr_rising weight_norm_change grad_norm_rising",
     "end": "stops_early overshoots loses_progress settled discriminator_wins",
     "start": (
         "starts_above_chance above_any_chance starts_near_zero double_softmax follows_padding leaves_start "
@@ -56,7 +56,7 @@ _NAMES = {
     "machine": "waits_for_data memory_grows slow_steps",
     "rewards": "heldout_reward_flat only_form_pays reward_settles",
     "lines": "line_says ended_by failed_without_reason stops_short",
-    "settings": "setting_says ",
+    "settings": "setting_says",
 }
 MEASURES: Imported[Any] = Imported(
     "stabtree", {**{f"measures.{module}": names for module, names in _NAMES.items()}, **table("MEASURES")}

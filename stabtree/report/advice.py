@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
+from msgspec import structs
 
 from stabtree.common.figures import figure
 from stabtree.common.text import clean
+from stabtree.diagnosis.result import Advice
 from stabtree.measures.checkpoints import CheckpointSource
 from stabtree.report.page import counted, uncut
 from stabtree.tree.model import Take
@@ -23,26 +24,14 @@ MIN_HOURS = 0.1  # less is shown in minutes
 AT_BEST = ", where the run was at its best"
 
 
-class Action(Struct, frozen=True):
-    """One thing to do now.
+class Action(Advice, frozen=True):
+    """Something to do as it is shown, a restart in words.
 
     Attributes:
-        id: its id in the table of actions; of what only the finding's document says, the leaf's.
-        kind: the wider action that it is a case of.
-        text: what to do, with this run's numbers.
-        cost: `glance`, `minutes`, `hour` or `rerun`.
-        why: what in the log speaks for it; may be empty.
         strong: the part of the text that matters most, such as `the checkpoint of step 600`; may be empty.
-        branches: where the text is a test, what may come out of it, each with what to do then.
     """
 
-    id: str
-    kind: str
-    text: str
-    cost: str
-    why: str = ""
     strong: str = ""
-    branches: tuple[tuple[str, str], ...] = ()
 
 
 def do_now(finding: Incident, *, doubtful: bool = False) -> tuple[Action, ...]:
@@ -54,13 +43,13 @@ def do_now(finding: Incident, *, doubtful: bool = False) -> tuple[Action, ...]:
     """
     found = []
     for item in finding.actions:
-        text, strong = item.text, ""
-        if not text and finding.restart is not None:
+        shown = Action(*structs.astuple(item))
+        if not item.text and finding.restart is not None:
             pieces = restart_line(finding.restart)
             text = "".join(piece for piece, _ in pieces).removesuffix(".") + "."
             text = text.replace(AT_BEST, "") if doubtful else text
-            strong = next((piece for piece, style in pieces if style), "")
-        found.append(Action(item.id, item.kind, text, item.cost, item.why, strong, item.branches))
+            shown = structs.replace(shown, text=text, strong=next((piece for piece, style in pieces if style), ""))
+        found.append(shown)
     return tuple(found)
 
 

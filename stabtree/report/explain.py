@@ -17,7 +17,7 @@ from stabtree.tree.model import NOTHING, Entry, Group, Leaf, Question, Tree
 from stabtree.tree.params import fact_params, fine, known, settable
 from stabtree.tree.shipped import calibrations, shipped_titles
 from stabtree.tree.tables import CONFIG as SETTING
-from stabtree.tree.tables import CONTEXT, LOG_NEXT, RESTART, Cause, Remedy, condition, tables
+from stabtree.tree.tables import CONTEXT, LOG_NEXT, RESTART, Cause, Remedy, condition, expected, tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -303,7 +303,7 @@ def usual_actions(leaf: Leaf) -> list[Remedy]:
     p = {row.id: row.explains[leaf.kind] for row in usual_causes(leaf)}
 
     def help_of(row: Remedy) -> float:
-        return row.always.get(leaf.kind, 0.0) + sum(p.get(name, 0.0) * much for name, much in row.helps.items())
+        return row.always.get(leaf.kind, 0.0) + expected(p, row.helps)
 
     rest = sorted((row for row in tables().actions.values() if not row.of), key=help_of, reverse=True)
     return sorted([*own, *(row for row in rest[:3] if p and help_of(row) > 0)], key=help_of, reverse=True)

@@ -51,7 +51,6 @@ NOT_CHECKED = 13
 PATH = 6  # of a healthy run
 MIN_NAME = 8  # columns of a run's name that is cut
 MAX_METRIC = 26  # columns of the name of a series above a table
-
 MAX_OPEN = 3
 MAX_IDS = 4
 LONGEST_SHORT = 28  # of a question in a path

@@ -18,7 +18,6 @@ Short = Annotated[str, Meta(max_length=SHORT)]
 
 Kind = Literal[
     "nan",
-    "inf",
     "divergence",
     "slow-divergence",
     "spike-recovered",

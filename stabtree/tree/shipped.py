@@ -19,10 +19,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from stabtree.common.yaml12 import read, typed
-from stabtree.tree.model import (
-    Param,
-    Part,
-)
+from stabtree.tree.model import Param, Part
 
 if TYPE_CHECKING:
     from stabtree.tree.model import Tree

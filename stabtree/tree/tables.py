@@ -190,6 +190,11 @@ def tables() -> Tables:
     return found
 
 
+def expected(p: Mapping[str, float], much: Mapping[str, float]) -> float:
+    """Return how much an action helps, or harms, by how likely each cause is."""
+    return sum(p.get(name, 0.0) * share for name, share in much.items())
+
+
 def _by_id(rows: tuple[T, ...]) -> dict[str, T]:
     return {row.id: row for row in rows}
 
@@ -203,8 +208,7 @@ def mistakes(found: Tables) -> Iterator[str]:
             except ValueError as error:
                 yield f"cause {cause.id}: {error}"
     for action in found.actions.values():
-        named = (*action.helps, *action.harms, *chain.from_iterable(action.splits.values()))
-        for name in named:
+        for name in (*action.helps, *action.harms, *chain.from_iterable(action.splits.values())):
             if name not in found.causes:
                 yield f"action {action.id} names the cause {name!r}{near(name, found.causes)}"
         text = action.says.replace(RESTART, "").replace(LOG_NEXT, "")

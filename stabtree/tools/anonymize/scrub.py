@@ -22,7 +22,7 @@ from stabtree.common.text import without_escapes
 from stabtree.frameworks.load import frameworks
 from stabtree.loaders.text.messages import MAX_FORM, error_words
 from stabtree.metrics.names import known_names
-from stabtree.tree.shipped import shipped
+from stabtree.tree.load import load_known
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -39,7 +39,6 @@ _MODULES = ("loaders.config", "tools.check.settings", "tools.check.precision", "
 # Of a pattern the letters that don't stand for themselves, and those that may be absent.
 _ESCAPED = re.compile(r"\\[a-zA-Z]|\(\?[a-zA-Z]+\)|\(\?P<\w+>")
 _ABSENT = re.compile(r"\w\?")
-_PATTERN = re.compile(r"""pattern: (?:'((?:[^']|'')*)'|"((?:[^"\\]|\\.)*)"|([^'"][^,}\n]*))""")  # as a tree states it
 
 
 @cache
@@ -59,7 +58,7 @@ def known() -> frozenset[str]:
 def of_errors() -> frozenset[str]:
     """Return the words that stay in a line that may tell of an error: those that trees and measures seek, too."""
     table = endings.table()
-    trees = [_PATTERN.findall(file.read_text(encoding="utf-8")) for file in shipped().values()]
+    trees = [question.params.get("pattern", "") for question in load_known().questions.values()]
     return known() | frozenset(_words((_constants("stabtree.measures.lines"), table.words, table.patterns, trees)))
 
 
