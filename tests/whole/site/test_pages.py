@@ -218,6 +218,8 @@ def test_what_the_written_reference_names_is_there() -> None:
     page, trees = ((DOCS / "reference" / f"{name}.md").read_text(encoding="utf-8") for name in ("python", "tree-file"))
     named = re.findall(r"^\.\. auto\w+:: ([\w.]+)", page, re.MULTILINE)
     assert sorted(name for name in named if "." not in name) == sorted(stabtree.__all__)
+    for module, part in re.findall(r"currentmodule:: ([\w.]+)\n(.*?)```", trees, re.DOTALL):
+        named += [f"{module}.{name}" for name in re.findall(r"auto\w+:: (\w+)", part)]
     for module, _, name in (name.rpartition(".") for name in named if "." in name):
         assert hasattr(importlib.import_module(module), name), name
     assert dict(re.findall(r"^\| `([\w-]+)` \| (.+) \|$", trees, re.MULTILINE)) == dict(EVENTS)
