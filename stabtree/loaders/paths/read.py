@@ -21,7 +21,7 @@ from stabtree.loaders.assemble.run import run_of
 from stabtree.loaders.assemble.steps import split
 from stabtree.loaders.config import dtype as canonical_dtype
 from stabtree.loaders.config import read_config
-from stabtree.loaders.folder import EVENTS, MODEL, SERIES, Settings, is_file, settings_file, settings_in
+from stabtree.loaders.folder import EVENTS, MODEL, SERIES, Settings, is_file, settings_file, settings_in, status_in
 from stabtree.loaders.formats import by_name, choose
 from stabtree.loaders.json import manifest, trainer_state
 from stabtree.loaders.paths.find import (
@@ -98,6 +98,12 @@ class Found(Struct, frozen=True):
         """Return what was found in some tables; several runs keep their configurations apart until one is named."""
         found = cls(name, tuple(chain.from_iterable(split(table, names) for table in tables)))
         return replace(found, settings=_merged(found.tables, where)) if len(found.runs) == 1 else found
+
+    def ended(self, home: Path) -> Found:
+        """Return it with what other files in the folder of its only run say of how that ended."""
+        lines = status_in(home) if len(self.runs) == 1 else ()
+        *others, last = self.tables
+        return replace(self, tables=(*others, replace(last, lines=(*last.lines, *lines)))) if lines else self
 
     @property
     def runs(self) -> list[str]:
@@ -200,6 +206,7 @@ def _read_file(path: str, names: Names, format_: str | None) -> Found:
         return _read_manifest(source, names)
     found = Found.of(_name_of(source), loader.read(source, names), source.name, names)
     settings, notes = _beside(source.file) if source.file else ({}, ())
+    found = found.ended(source.file.parent) if source.file else found
     return replace(found, settings={**settings, **found.settings}, notes=notes)
 
 
@@ -305,7 +312,7 @@ class Claims(Struct):
         try:
             tables = read()
             settings, notes = settings_in(home)
-            found = Found.of(clean(home.absolute().name, 80), tables, clean(home), self.names)
+            found = Found.of(clean(home.absolute().name, 80), tables, clean(home), self.names).ended(home)
         except StabtreeError as error:
             return error
         return replace(found, settings={**settings, **found.settings}, notes=notes)

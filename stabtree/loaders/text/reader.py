@@ -14,12 +14,13 @@ from stabtree.loaders.text import grammar
 from stabtree.loaders.text.blocks import Blocks, Masked
 from stabtree.loaders.text.messages import (
     HARMLESS,
+    MAX_FORM,
     UNITS,
     ErrorLines,
     PrintedSettings,
     Saves,
     Unread,
-    is_message,
+    is_spoken,
     may_report_error,
 )
 from stabtree.loaders.text.parse import parse
@@ -69,6 +70,7 @@ class Form(Struct):
     model: bool = False  # whether they are part of a printed model
     error: bool = False  # whether their words may be about an error
     message: bool = False  # whether their values are part of such words
+    ending: bool = False  # whether they report how the program ended
     frame: bool = False  # whether they name a line of the user's own code
     setting: bool = False  # whether they are settings
     looks: int = 0  # how often that was looked at
@@ -236,6 +238,8 @@ class LogReader:
                 self.skips.add(masked.line, "is cut: the file ends inside this line")
                 return
         ready = [masked]
+        if form.ending and not form.template.known and self._keep_error(text, masked.line, form):
+            return
         if waiting or form.block:
             ready = self._blocks.feed(masked)
         elif not (form.metrics or (self.rows.head and text[:1] in (" ", "\t", "-"))):
@@ -318,7 +322,7 @@ class LogReader:
 
     def _learn(self, masked: Masked, text: str) -> Form:
         """Return what the lines of a shape hold."""
-        shape, numbers = masked.shape, masked.numbers
+        shape, numbers, error = masked.shape, masked.numbers, may_report_error(text)
         anchored = self._anchor.search(text) or grammar.ASSIGNED.search(text) or grammar.ALONE.match(shape)
         form = Form(
             Template(),
@@ -327,7 +331,8 @@ class LogReader:
             ruler=grammar.RULER.match(shape) is not None,
             block=self._blocks.may_begin(shape),
             metrics=anchored is not None,
-            error=may_report_error(text),
+            error=error,
+            ending=error and endings.ending_of(text[:MAX_FORM]) != "",
             frame=endings.OWN_FRAME.match(text[:400]) is not None,
             save=self.saves.is_save(text),
             dict_row=_DICT.search(text) is not None,
@@ -349,7 +354,7 @@ class LogReader:
             template.known, template.problem = True, ""
             template.settle(kinds=self.rows.kinds)
         form.heads = template.words <= 1 and self._is_header(template)
-        form.message = form.error and is_message(text, template)
+        form.message = form.ending or (form.error and is_spoken(template))
         may_train = any(grammar.may_train(slot.name, kinds=True) for slot in template.metrics)
         form.trains = template.loss is not None or (self.rows.kinds and may_train)
         return form
