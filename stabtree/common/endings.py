@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 FILE = Path(__file__).with_name("endings.yaml")
-EXCEPTION, INTERRUPTED, FINISHED = "exception", "interrupted", "finished"
+EXCEPTION, INTERRUPTED, FINISHED, NAN_STOP = "exception", "interrupted", "finished", "nan-stop"
 EXIT_STATUS, UNCLEAR = "exit-status", "unclear"  # that the program failed, not how; that something did
 FATAL, PBS = 128, 256  # a shell adds the one to the number of the signal, PBS the other
 # A line of a traceback that names a file, but none of an installed package or of Python itself.

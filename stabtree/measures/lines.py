@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from stabtree.common.answer import NO, YES, Answer, Evidence, inapplicable, unknown
-from stabtree.common.endings import EXCEPTION, EXIT_STATUS, FINISHED, INTERRUPTED, UNCLEAR, ending_of, endings_of
+from stabtree.common.endings import (
+    EXCEPTION,
+    EXIT_STATUS,
+    FINISHED,
+    INTERRUPTED,
+    NAN_STOP,
+    UNCLEAR,
+    ending_of,
+    endings_of,
+)
 from stabtree.common.stats import interval
 from stabtree.common.text import clean
 from stabtree.measures.registry import Pattern, measure
@@ -81,7 +90,10 @@ def ended_by(run: Run, *, ending: str = EXCEPTION, unless_done: bool = False) ->
     last = [line for line in found if line.at_end]
     matched = last or found
     verdict = (AFTER if unless_done and _done(run) else YES) if last else SURVIVED
-    return Answer(verdict, (_quoted(matched, _raised(run.lines, matched)),))
+    quoted = _quoted(matched, raised := _raised(run.lines, matched))
+    if ending == NAN_STOP and not quoted.brief:  # its own words are the reason
+        quoted = replace(quoted, brief=clean(raised.text, QUOTED))
+    return Answer(verdict, (quoted,))
 
 
 @measure(

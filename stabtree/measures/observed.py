@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec import Struct
 
 from stabtree.common.answer import NO, YES
+from stabtree.common.endings import NAN_STOP, ending_of
 from stabtree.common.figures import figure
 from stabtree.common.lazy import np
 from stabtree.common.passes import rows_before, rows_upto
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 EARLY_ROWS = 3  # no limit: trouble within so few rows was there from the start
 STEADY = 1.15  # no limit: by which the levels of a norm differ though no weight moves
 TINY = 1e-12  # no limit: below it a level is 0
+_BROKEN = re.compile(r"(?P<gradient>\bgrad)|\b(?:input|batch|data|image|sample|label|target)", re.IGNORECASE)
 NOT_TRAINING = ("val", "eval", "test", "dev", "grad", "accum")
 
 
@@ -122,6 +124,17 @@ def _around(event: Moment, series: Series) -> tuple[Floats, Floats]:
     steps, values = finite(series)
     at = rows_before(steps, event.onset_step) if event.onset_step is not None else 0
     return values[:at], values[at:]
+
+
+@measure()
+def trainer_names(run: Run) -> Seen | None:
+    """Return what the trainer's last words say was not finite: `gradient`, `input` or `loss`."""
+    for line in run.lines:
+        if line.at_end and ending_of(line.text, last=True) == NAN_STOP:
+            found = _BROKEN.search(line.text)
+            word = "loss" if found is None else "gradient" if found["gradient"] else "input"
+            return Seen(word, f"the trainer stopped with: {line.text}")
+    return None
 
 
 # -------------------------------------------------- the learning rate

@@ -168,7 +168,8 @@ def other_half(diagnosis: Diagnosis) -> tuple[str, str]:
         states = (item for item in diagnosis.findings if item.is_alarm and ENDING not in item.leaf.events)
         state = next(states, None)
         return "State: ", step_prefix(state) + finding_title(state) if state else _progress(diagnosis.run)
-    ended = next((item for item in diagnosis.findings if ENDING in item.leaf.events), None)
+    parts = chain.from_iterable(item.parts for item in diagnosis.findings)
+    ended = next((item for item in parts if ENDING in item.leaf.events), None)
     told = ended is not None and ended.leaf.unended and main is None  # by the headline
     return ("Ended: ", finding_title(ended)) if ended is not None and not told else ("", "")
 

@@ -323,6 +323,7 @@ class LogReader:
     def _learn(self, masked: Masked, text: str) -> Form:
         """Return what the lines of a shape hold."""
         shape, numbers, error = masked.shape, masked.numbers, may_report_error(text)
+        dict_row = _DICT.search(text) is not None
         anchored = self._anchor.search(text) or grammar.ASSIGNED.search(text) or grammar.ALONE.match(shape)
         form = Form(
             Template(),
@@ -332,10 +333,10 @@ class LogReader:
             block=self._blocks.may_begin(shape),
             metrics=anchored is not None,
             error=error,
-            ending=error and endings.ending_of(text[:MAX_FORM]) != "",
+            ending=error and not dict_row and endings.ending_of(text[:MAX_FORM]) != "",
             frame=endings.OWN_FRAME.match(text[:400]) is not None,
             save=self.saves.is_save(text),
-            dict_row=_DICT.search(text) is not None,
+            dict_row=dict_row,
             model=grammar.MODULE.match(text) is not None,
         )
         if not (form.metrics or numbers or form.block):
