@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from stabtree.common.text import clean
 from stabtree.loaders.text import grammar
-from stabtree.loaders.text.grammar import role
-from stabtree.loaders.text.shape import MASK, MAX_DIGITS, MAX_STEP, NOWHERE, Slot, Template
+from stabtree.loaders.text.grammar import ASIDE, MASK, role
+from stabtree.loaders.text.shape import MAX_DIGITS, MAX_STEP, NOWHERE, Slot, Template
 from stabtree.metrics.metric import Role
 from stabtree.metrics.table import normalize, with_role
 
@@ -25,6 +25,7 @@ MAX_COUNTS = 4
 MAX_BLANKS = 20
 MAX_GROUP = 40
 
+_MARKS = re.compile(f"[{MASK}{ASIDE}]")
 _WORD = re.compile(r"[^\W\d]{2,}")
 # What separates a name from the text before it: blanks, a dash, seconds that end a sentence.
 _BLANKS = re.compile(r"\s\s+|\s-+\s|\bs\.\s")
@@ -36,18 +37,19 @@ class _Line:
 
     def __init__(self, shape: str, numbers: Sequence[str], names: Names, *, kinds: bool) -> None:
         self.shape = grammar.spelled(shape)
-        self.numbers = numbers
         self.names = names
         self.kinds = kinds
         self.out = Template()
-        self.gaps = self.shape.split(MASK)
+        marks = _MARKS.findall(self.shape)
+        self.gaps = _MARKS.split(self.shape)
+        self.numbers = [text if mark == MASK else "" for text, mark in zip(numbers, marks, strict=False)]
         self.starts: list[int] = []
         self.counts: list[Slot] = []  # that may number the epoch
         self.blank: list[Slot] = []  # behind a blank alone
         self.bare: list[int] = []  # without a name
         parts = [self.gaps[0]]
         end = len(self.gaps[0])
-        for number, gap in zip(numbers, self.gaps[1:], strict=False):
+        for number, gap in zip(self.numbers, self.gaps[1:], strict=False):
             self.starts.append(end)
             end += len(number) + len(gap)
             parts += number, gap
@@ -136,7 +138,7 @@ def _numbers(line: _Line, begin: int) -> None:
     """Take each number behind the prefixes with the name before it, as a counter, or as one without a name."""
     out, text, end, last = line.out, line.text, begin, NOWHERE
     for place, start in enumerate(line.starts):
-        if start < begin or place <= last or line.is_none(place):
+        if start < begin or place <= last or not line.numbers[place] or line.is_none(place):
             continue
         if len(out.metrics) >= MAX_PAIRS:
             break
@@ -186,7 +188,7 @@ def _rank_prefix(line: _Line) -> None:
 def _has_step_first(line: _Line, slot: Slot) -> bool:
     """Return whether a step stands between a loss and its value, as in `Train loss 1200 0.453`."""
     after = slot.place + 1
-    if slot.role not in ("loss", "eval_loss") or line.out.step or after >= len(line.starts):
+    if slot.role not in ("loss", "eval_loss") or line.out.step or not "".join(line.numbers[after : after + 1]):
         return False
     return slot.text.isdigit() and line.gaps[after].strip(": ") == "" and not line.numbers[after].isdigit()
 
@@ -335,8 +337,9 @@ def _slot(line: _Line, start: int, place: int, total: int) -> Slot | None:
         return None
     name = _last_words(key["name"])
     kind, preference = role(name, line.names)
-    signed = _is_signed(line, key["sep"], name, kind)
-    if not name or name.endswith(grammar.SOURCES) or name in grammar.DEVICES:
+    alone = text[end : end + 1] == "]" and grammar.FRACTION.search(number)  # `loss [0.5]`
+    signed = _is_signed(line, " " if alone else key["sep"], name, kind)
+    if not name or name.endswith(grammar.SOURCES):
         return None
     if not (signed or _is_word(line, key, name, place)):
         return None

@@ -12,6 +12,7 @@ from stabtree.common import endings
 from stabtree.loaders.table import Skips
 from stabtree.loaders.text import grammar
 from stabtree.loaders.text.blocks import Blocks, Masked
+from stabtree.loaders.text.grammar import MASK
 from stabtree.loaders.text.messages import (
     HARMLESS,
     UNITS,
@@ -24,7 +25,7 @@ from stabtree.loaders.text.messages import (
 )
 from stabtree.loaders.text.parse import parse
 from stabtree.loaders.text.rows import LogRows
-from stabtree.loaders.text.shape import MASK, MAX_STEP, NOWHERE, Slot, Template, joined
+from stabtree.loaders.text.shape import MAX_STEP, NOWHERE, Slot, Template, joined
 from stabtree.metrics.metric import Role
 from stabtree.metrics.table import normalize, with_role
 
