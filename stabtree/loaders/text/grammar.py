@@ -144,8 +144,8 @@ ANCHOR = re.compile(
     r"|num_updates|\d/\d|[-+ ]lr[^a-z]|current learning rate",
     re.IGNORECASE,
 )
-# A word for nothing in place of a number; behind a blank alone a dash is none, and nowhere one before a number.
-NOTHING = r"(?:\s*[:=]\s*['\"]?(?:none|null|n/a|na|--?)|\s+(?:none|null|n/a|na))(?![\w.]|\s*[-\d.])"
+# A word for nothing in place of a number; nowhere a dash before one.
+NOTHING = r"\s*[:=]\s*['\"]?(?:none|null|n/a|na|--?)(?![\w.]|\s*[-\d.])"
 LOSS_WITHOUT_NUMBER = re.compile(
     rf"(?<![\w/-])(?:(?:lm|train|training|total)[ _])?loss['\"]?(?!{NOTHING})\s*[:=]", re.IGNORECASE
 )

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec import Struct, field
 
 from stabtree.common.lazy import np
-from stabtree.loaders.text import grammar
+from stabtree.loaders.counters import GARBLED
 from stabtree.loaders.tables.cells import number
+from stabtree.loaders.text import grammar
 from stabtree.loaders.text.grammar import MASK, role
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ class Slot(NamedTuple):
     of: int = NOWHERE  # the place of the number that says how far a counter goes: 600 for the step of `399/600`
     unit: str = ""  # what directly follows the number
     blank: bool = False  # whether a blank alone separates the name from the number
+    garbled: bool = False  # whether `text` is a word that can't be read as a number
 
     def value(self, numbers: Sequence[str]) -> float:
         """Return the number as a float."""
@@ -124,7 +126,7 @@ class Block(Struct):
     def values(self, slot: Slot) -> Floats:
         """Return the values of a slot, float64 (n,)."""
         if slot.place < 0:
-            return np.full(len(self.rows), to_float(slot.text))
+            return np.full(len(self.rows), GARBLED if slot.garbled else to_float(slot.text))
         values = self.column(slot.place) * 10.0**slot.power
         if slot.whole >= 0:
             whole = self.column(slot.whole)

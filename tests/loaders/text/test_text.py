@@ -169,7 +169,7 @@ def test_what_looks_like_metrics_but_is_none_is_counted(tmp_path: Path) -> None:
     )
     run = run_of(tmp_path, content)
     assert points(run, "loss") == [(1, 2.5), (3, 2.25), (4, 2.0)]
-    assert [(skip.line, skip.reason) for skip in run.sources[0].skipped] == [(2, "has no number behind its loss")]
+    assert [use.misread for use in run.sources[0].columns if use.metric == "loss"] == [1]
 
 
 def test_a_cut_last_line_does_not_change_a_number(tmp_path: Path) -> None:
