@@ -315,7 +315,7 @@ _ERRORS = {"l1": "mae", "l2": "mse"}
 _IS = re.compile(r"\b(loss|lr)(?: so far)? is (?=\0)")
 # Weights & Biases repeats in a warning what it was given too late, beside the line that reported it.
 _DROPPED = re.compile(r"(?:wandb:\s+)?(?:WARNING\s+)?\(?(?:User provided step|Step)\b.{0,80}[Dd]ropping ")
-# A value in the call that makes it: `np.float64(0.5)`, `tensor([0.5], device='cuda:0')`; its name or its arguments tell.
+# A value in the call that makes it, as `tensor([0.5], device='cuda:0')`; its name or its arguments tell.
 _CALL = re.compile(rf"(?<=[:=\s\[]){scalar(CALL, MASK)}")
 _OF_ARRAY = re.compile(
     r"(?:[Tt]ensor|[Aa]rray|float|int|Decimal)\d*\(|\b(?:dtype|shape|device|place|value|requires_grad|grad_fn)="

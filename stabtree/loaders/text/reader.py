@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from stabtree.common import endings
 from stabtree.loaders.table import Skips
-from stabtree.loaders.tables.cells import example, number
+from stabtree.loaders.tables import cells
 from stabtree.loaders.text import grammar
 from stabtree.loaders.text.blocks import Blocks, Masked
 from stabtree.loaders.text.grammar import MASK
@@ -124,8 +124,8 @@ class Training:
         gaps = [re.escape(gap) for gap in _DIGITS.sub("#", shape).split(MASK)]
         if not slots or len(slots) > MAX_FIRST or len(self._rows) >= MAX_FIRST:
             return
-        cells = [_CELL if place in slots else MASK for place in range(len(gaps) - 1)]
-        pattern = re.compile("".join((gaps[0], *chain.from_iterable(zip(cells, gaps[1:], strict=True)))))
+        parts = [_CELL if place in slots else MASK for place in range(len(gaps) - 1)]
+        pattern = re.compile("".join((gaps[0], *chain.from_iterable(zip(parts, gaps[1:], strict=True)))))
         self._rows.append((pattern, [slots[place] for place in sorted(slots)]))
 
     def words(self, shape: str) -> Iterator[Slot]:
@@ -138,7 +138,7 @@ class Training:
         match, slots = next(((match, slots) for match, slots in matches if match), (None, []))
         for slot, word in zip(slots, match.groups() if match else (), strict=True):
             try:
-                value = math.nan if word == MASK else number(word)
+                value = math.nan if word == MASK else cells.number(word)
             except (ValueError, OverflowError):
                 value = 0.0
             if value is None and slot.role == "loss":
@@ -378,7 +378,7 @@ class LogReader:
             template.metrics.append(slot)
             template.known, template.problem = True, ""
             if slot.garbled:
-                self.rows.garbled.setdefault(slot.name, example(masked.line, slot.text))
+                self.rows.garbled.setdefault(slot.name, cells.example(masked.line, slot.text))
         if words:
             template.settle(kinds=self.rows.kinds)
         form.heads = template.words <= 1 and self._is_header(template)
