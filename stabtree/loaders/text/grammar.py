@@ -306,6 +306,8 @@ def anchor(names: Names) -> re.Pattern[str]:
     return ANCHOR
 
 
+# The processor that a printed array is on: `device=cuda:0`.
+DEVICES = frozenset(("cuda", "xpu", "mps", "cpu", "npu", "hpu"))
 # A layer of darknet sums up its own share of the batch.
 _LAYER = re.compile(r"(?:[^|]{0,20}\|){0,2}\s*(?:v\d \(.{0,80}?)?Region \0 Avg ")
 # LightGBM's `training's l2` and `valid_1's binary_logloss`.

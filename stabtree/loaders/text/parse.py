@@ -337,9 +337,10 @@ def _slot(line: _Line, start: int, place: int, total: int) -> Slot | None:
         return None
     name = _last_words(key["name"])
     kind, preference = role(name, line.names)
-    alone = text[end : end + 1] == "]" and grammar.FRACTION.search(number)  # `loss [0.5]`
+    # `loss [0.5]` is a number, `loss [1, 2]` or `loss [12/600]` none.
+    alone = "[" in key["sep"] and text[end : end + 1] == "]" and grammar.FRACTION.search(number)
     signed = _is_signed(line, " " if alone else key["sep"], name, kind)
-    if not name or name.endswith(grammar.SOURCES):
+    if not name or name.endswith(grammar.SOURCES) or name in grammar.DEVICES:
         return None
     if not (signed or _is_word(line, key, name, place)):
         return None
