@@ -314,6 +314,8 @@ def reading(run: Run) -> Reading:
     problems = [f"{unread:,} of {read + unread:,} lines could not be read"] if unread > unread_share * read else []
     problems += [f"{worst:.0%} of its bytes are damaged"] if worst > unread_share else []
     lost = [note.partition(":")[0] for note in run.notes if note.startswith(DAMAGE)]
+    gone = [gap for gap in run.gaps if gap.at_end and gap.metric in ("eval_loss", "eval_quality")]
+    problems += [f"{gap.metric} is missing from {run.unit} {gap.first_step:,} to the end" for gap in gone]
     problems += [*(f"{note[0].lower()}{note[1:]}" for note in lost), *_cells(run, unread_share), *_kinds(run)]
     return Reading(read, unread, " and ".join(problems[:2]))
 
