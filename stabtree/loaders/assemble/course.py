@@ -130,11 +130,11 @@ def find_gaps(
         gaps += _gaps(metric, logged.steps, (busy, due, quiet))
     every = np.unique(steps)
     for metric in EVALUATED & series.keys():
-        own = series[metric].steps
-        apart = np.diff(own[-ROWS_LONG:])
-        missing = (every[-1] - own[-1]) // apart[0] if len(own) >= ROWS_SHORT and not np.ptp(apart) else 0
+        seen = series[metric].steps
+        apart = np.diff(seen[-ROWS_LONG:])
+        missing = (every[-1] - seen[-1]) // apart[0] if len(seen) >= ROWS_SHORT and not np.ptp(apart) else 0
         if missing >= ROWS_SHORT:
-            gaps.append(Gap(metric, int(own[-1] + apart[0]), int(every[-1]), int(missing), at_end=True))
+            gaps.append(Gap(metric, int(seen[-1] + apart[0]), int(every[-1]), int(missing), at_end=True))
     apart = np.diff(every)
     at = int(np.argmax(apart)) if len(apart) else 0
     if ROWS_SHORT <= at < len(apart) - ROWS_SHORT:
