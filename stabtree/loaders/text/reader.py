@@ -121,33 +121,39 @@ class Training:
         """Remember where the rows of a shape hold their metrics, to know a row that holds words there."""
         slots = {slot.place: slot for slot in template.metrics if slot.role or grammar.may_train(slot.name, kinds=True)}
         slots.pop(NOWHERE, None)
-        gaps = [re.escape(gap) for gap in _DIGITS.sub("#", shape).split(MASK)]
+        gaps = [_DIGITS.sub("[0-9]+", re.escape(gap)) for gap in shape.split(MASK)]
         if not slots or len(slots) > MAX_FIRST or len(self._rows) >= MAX_FIRST:
             return
         parts = [_CELL if place in slots else MASK for place in range(len(gaps) - 1)]
         pattern = re.compile("".join((gaps[0], *chain.from_iterable(zip(parts, gaps[1:], strict=True)))))
         self._rows.append((pattern, [slots[place] for place in sorted(slots)]))
 
-    def words(self, shape: str) -> Iterator[Slot]:
+    def words(self, shape: str, numbers: Sequence[str]) -> Iterator[Slot]:
         """Yield the metrics of a line like a row that holds words in the places of their numbers.
 
         A word for nothing is a NaN in the place of the loss, after numbers in each of the rows so far.
         """
-        alike = _DIGITS.sub("#", shape)
-        matches = ((pattern.fullmatch(alike), slots) for pattern, slots in self._rows)
-        match, slots = next(((match, slots) for match, slots in matches if match), (None, []))
-        for slot, word in zip(slots, match.groups() if match else (), strict=True):
-            try:
-                value = math.nan if word == MASK else cells.number(word)
-            except (ValueError, OverflowError):
-                value = 0.0
-            if value is None and slot.role == "loss":
-                self._sparse |= self.rows < MIN_BEFORE
-                value = None if self._sparse else math.nan
-            if word != MASK and value is not None:
-                garbled = math.isfinite(value)
-                text = word if garbled else str(value)
-                yield slot._replace(place=NOWHERE, text=text, whole=NOWHERE, power=0, garbled=garbled)
+        for pattern, slots in self._rows:
+            if match := pattern.fullmatch(shape):
+                places = (shape.count(MASK, 0, start) for start, _ in match.regs[1:])
+                words = [joined(word, numbers[place:]) for word, place in zip(match.groups(), places, strict=True)]
+                yield from filter(None, map(self._word, slots, match.groups(), words))
+                return
+
+    def _word(self, slot: Slot, masked: str, word: str) -> Slot | None:
+        """Return a metric with the word in the place of its number; None for a number, or for nothing."""
+        try:
+            value = None if masked == MASK else cells.number(word)
+        except (ValueError, OverflowError):
+            value = 0.0
+        if value is None and masked != MASK and slot.role == "loss":
+            self._sparse |= self.rows < MIN_BEFORE
+            value = None if self._sparse else math.nan
+        if value is None:
+            return None
+        garbled = math.isfinite(value)
+        text = word if garbled else str(value)
+        return slot._replace(place=NOWHERE, text=text, whole=NOWHERE, power=0, garbled=garbled)
 
     def beside(self, template: Template, names: Names) -> list[Slot]:
         """Return the values of a line that is none of training; nothing if they say nothing of how it goes."""
@@ -371,7 +377,7 @@ class LogReader:
             return form
         form.template = template = parse(shape, numbers, self._names, kinds=self.rows.kinds)
         form.block = form.block and template.bar != "tqdm"
-        words = [slot for slot in self._training.words(shape) if slot.name not in template.names]
+        words = [slot for slot in self._training.words(shape, numbers) if slot.name not in template.names]
         if "oss " in text and grammar.NAN_LOSS.search(text) and not template.loss:
             words = [Slot(self._training.name, NOWHERE, "nan", role="loss")]
         for slot in words:
