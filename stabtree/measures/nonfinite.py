@@ -546,12 +546,10 @@ def series_breaks(run: Run) -> Answer:
         if verdict in verdicts:
             return _found(verdict, sorted(verdicts[verdict], key=_first_step))
     if gaps := [gap for gap in run.gaps if gap.metric == "step" or (gap.at_end and gap.metric != "loss")]:
-        gap, at = gaps[0], (gaps[0].first_step, gaps[0].last_step)
-        brief = f"{gap.metric} is no longer logged"
-        if gap.metric == "step":
-            brief = f"Some {gap.rows:,} rows are missing"
-        found = Evidence(f"{brief}: steps {at[0]:,} to {at[1]:,}", gap.metric, at, float(gap.rows), 0.0, brief)
-        return Answer(GONE, (found,), onset_step=at[0])
+        metric, first, last, rows = gaps[0].metric, gaps[0].first_step, gaps[0].last_step, gaps[0].rows
+        brief = f"Some {rows:,} rows are missing" if metric == "step" else f"{metric} is no longer logged"
+        found = Evidence(f"{brief}: steps {first:,} to {last:,}", metric, (first, last), float(rows), 0.0, brief)
+        return Answer(GONE, (found,), onset_step=first)
     text = f"{len(verdicts.get(NO, ())):,} series end with a finite value, or never had one"
     return Answer(NO, (Evidence(text),), strength=whether(False))
 
@@ -562,27 +560,26 @@ def broken_as(name: str, series: Series) -> str:
     It is lost where it is not finite from some row to its end, for longer than ever before: a rate without a case in
     some of the rows is undefined there, and may be so in the last one.
     """
-    counted = _counted(name, series)
-    if name in ASKED or (counted is None and not len(broken_rows(series))):
+    sound = not len(broken_rows(series))
+    if name in ASKED or (sound and counts_broken(name) is None):
         return NO
-    bad = ~np.isfinite(series.values) if counted is None else counted
-    spans, role = stretches(bad) or [(0, 0)], describe_name(name).role
+    spans, role = stretches(_broken(series)) or [(0, 0)], describe_name(name).role
     begin, end = spans[-1]
-    if counted is not None and end - begin < ROWS_SHORT:  # a scaler that backs off counts a few
+    if sound and end - begin < ROWS_SHORT:  # a scaler that backs off counts a few
         return NO
     if begin == 0:  # it was not defined yet: only an infinite loss is a value that was computed
         lost = end == len(series) and role in LOSSES and np.isinf(series.values).all()
         return YES if lost and not {"best", "min", "lowest"} & set(words(name)) else NO
     if end == len(series) and end - begin > max((end - begin for begin, end in spans[:-1]), default=0):
         return YES if role in COMPUTED else MEASURED
-    return MEASURED if role in LOSSES and counted is None else NO
+    return MEASURED if role in LOSSES else NO
 
 
-def _counted(name: str, series: Series) -> Bools | None:
-    """Return the rows in which a count or a flag says that something is not finite; None where a series is neither."""
-    broken, values = counts_broken(name), series.values
-    if broken is None or describe_name(name).role in LOSSES or not ((values >= 0) & (values % 1 == 0)).all():
-        return None
+def _broken(series: Series) -> Bools:
+    """Return the rows that are not finite, or in which a count or a flag says so of what it counts."""
+    broken, values = counts_broken(series.metric), series.values
+    if broken is None or describe_name(series.metric).role in LOSSES or not ((values >= 0) & (values % 1 == 0)).all():
+        return ~np.isfinite(values)
     return values > 0 if broken else values == 0
 
 
@@ -598,17 +595,16 @@ def _found(verdict: str, broken: list[Series]) -> Answer:
 
 def _first_step(series: Series) -> int:
     """Return the first step after its first finite value at which a series is not finite."""
-    counted = _counted(series.metric, series)
-    sound = np.isfinite(series.values) if counted is None else ~counted
+    sound = ~_broken(series)
     begin = int(np.argmax(sound))
     return int(series.steps[begin + np.argmin(sound[begin:])])
 
 
 def _evidence(series: Series) -> Evidence:
     name, step = series.metric, _first_step(series)
-    if _counted(name, series) is not None:
-        text = f"{name} is {figure(float(series.values[-1]))} from step {step:,} on"
-        return Evidence(text, name, (step,), float(series.values[-1]), 0.0, brief=text.partition(" from ")[0])
+    if np.isfinite(series.values).all():
+        brief = f"{name} is {figure(float(series.values[-1]))}"
+        return Evidence(f"{brief} from step {step:,} on", name, (step,), float(series.values[-1]), 0.0, brief)
     count = int(np.count_nonzero(~np.isfinite(series.values[rows_before(series.steps, step) :])))
     value = name_of(float(series.values[row_of(series.steps, step)][0]))
     text = f"{name} is {value} from step {step:,} on, in {count:,} of its {len(series):,} rows"

@@ -128,13 +128,14 @@ def find_gaps(
         busy, due = (np.setdiff1d(steps[rows & lacking], logged.steps) for rows in (training, beside_rate))
         quiet = np.setdiff1d(steps[(training | ~other) & lacking], logged.steps)
         gaps += _gaps(metric, logged.steps, (busy, due, quiet))
-    every = np.unique(steps)
+    end = max((int(one.steps[-1]) for name, one in series.items() if name not in EVALUATED), default=0)
     for metric in EVALUATED & series.keys():
         seen = series[metric].steps
         apart = np.diff(seen[-ROWS_LONG:])
-        missing = (every[-1] - seen[-1]) // apart[0] if len(seen) >= ROWS_SHORT and not np.ptp(apart) else 0
+        missing = (end - int(seen[-1])) // int(apart[0]) if len(seen) >= ROWS_SHORT and not np.ptp(apart) else 0
         if missing >= ROWS_SHORT:
-            gaps.append(Gap(metric, int(seen[-1] + apart[0]), int(every[-1]), int(missing), at_end=True))
+            gaps.append(Gap(metric, int(seen[-1] + apart[0]), end, missing, at_end=True))
+    every = np.unique(steps)
     apart = np.diff(every)
     at = int(np.argmax(apart)) if len(apart) else 0
     if ROWS_SHORT <= at < len(apart) - ROWS_SHORT:

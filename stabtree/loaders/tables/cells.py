@@ -45,14 +45,9 @@ _DECIMAL = re.compile(r"[+-]?(\d{1,3}(\.\d{3})+|\d*),\d*(e[+-]?\d+)?")
 CALL = r"(?:<[\w.]{1,40}:\s|[A-Za-z_][\w.]{0,40}\()"
 _NAMED = r"\w{1,40}=\s?(?:[^\s,()\[\]<>]|\([^()]{0,80}\)|\[[^\[\]]{0,80}\]|<[^<>]{0,80}>){0,80}"
 
-
-def scalar(opening: str, number: str) -> str:
-    """Return the pattern of a number that is printed in brackets which begin with `opening`."""
-    before = rf"{opening}\s*(?P<before>(?:{_NAMED},\s*){{0,12}})(?:(?:value|numpy)=\s?)?"
-    return rf"{before}[\s\[(]*(?P<number>{number})[\s\])]*(?P<after>(?:,\s*{_NAMED}){{0,12}})\s*[)>]?"
-
-
-_WRAPPED = re.compile(scalar(rf"(?:{CALL}|(?=\[))", r"[^\s,()\[\]<>=]{1,40}"))
+BEFORE = rf"\s*(?P<before>(?:{_NAMED},\s*){{0,12}})(?:(?:value|numpy)=\s?)?[\s\[(]*"
+AFTER = rf"[\s\])]*(?P<after>(?:,\s*{_NAMED}){{0,12}})\s*[)>]?"
+_WRAPPED = re.compile(rf"(?:{CALL}|(?=\[)){BEFORE}(?P<number>[^\s,()\[\]<>=]{{1,40}}){AFTER}")
 # A mean with its deviation, or a number with its unit.
 _QUALIFIED = re.compile(
     r"(?P<number>[+-]?[\d.]+(?:e[+-]?\d+)?)\s?(?:\s?(?:\||±|\+/-|\+-)\s?[+-]?[\d.]+(?:e[+-]?\d+)?|%|[mµn]?s|[kmg]i?b|g|it/s)"

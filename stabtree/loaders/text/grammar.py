@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from stabtree.loaders.tables.cells import CALL, scalar
+from stabtree.loaders.tables.cells import AFTER, BEFORE, CALL
 from stabtree.metrics.metric import Role
 from stabtree.metrics.names import EPOCH, PHASE, RANK, RUN, STEP, UNKNOWN, Meaning, Names
 from stabtree.metrics.role import describe_name
@@ -318,7 +318,7 @@ _IS = re.compile(r"\b(loss|lr)(?: so far)? is (?=\0)")
 # Weights & Biases repeats in a warning what it was given too late, beside the line that reported it.
 _DROPPED = re.compile(r"(?:wandb:\s+)?(?:WARNING\s+)?\(?(?:User provided step|Step)\b.{0,80}[Dd]ropping ")
 # A value in the call that makes it, as `tensor([0.5], device='cuda:0')`; its name or its arguments tell.
-_CALL = re.compile(rf"(?<=[:=\s\[]){scalar(CALL, MASK)}")
+_CALL = re.compile(rf"(?<=[:=\s\[]){CALL}{BEFORE}{MASK}{AFTER}")
 _OF_ARRAY = re.compile(
     r"(?:[Tt]ensor|[Aa]rray|float|int|Decimal)\d*\(|\b(?:dtype|shape|device|place|value|requires_grad|grad_fn)="
 )
