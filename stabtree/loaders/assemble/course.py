@@ -135,7 +135,7 @@ def find_gaps(
         missing = (end - int(seen[-1])) // int(apart[0]) if len(seen) >= ROWS_SHORT and not np.ptp(apart) else 0
         if missing >= ROWS_SHORT:
             gaps.append(Gap(metric, int(seen[-1] + apart[0]), end, missing, at_end=True))
-    every = np.unique(steps)
+    every = max((one.steps for one in series.values()), key=len, default=steps[:0])
     apart = np.diff(every)
     at = int(np.argmax(apart)) if len(apart) else 0
     if ROWS_SHORT <= at < len(apart) - ROWS_SHORT:

@@ -308,11 +308,6 @@ def anchor(names: Names) -> re.Pattern[str]:
 
 # The processor that a printed array is on: `device=cuda:0`.
 DEVICES = frozenset(("cuda", "xpu", "mps", "cpu", "npu", "hpu"))
-# A layer of darknet sums up its own share of the batch.
-_LAYER = re.compile(r"(?:[^|]{0,20}\|){0,2}\s*(?:v\d \(.{0,80}?)?Region \0 Avg ")
-# LightGBM's `training's l2` and `valid_1's binary_logloss`.
-_OF_SET = re.compile(r"\b(train|valid)\w*'s (\w+)(?=:)")
-_ERRORS = {"l1": "mae", "l2": "mse"}
 # `avg loss so far is 0.31`; the words themselves report a loss that is nan.
 _IS = re.compile(r"\b(loss|lr)(?: so far)? is (?=\0)")
 # Weights & Biases repeats in a warning what it was given too late, beside the line that reported it.
@@ -358,17 +353,13 @@ def spelled(shape: str) -> str:
     'epoch \x00, train loss: \x00'
     >>> spelled("loss Tensor(shape=[\0], dtype=float32, place=Place(gpu:\0), [\0])")
     'loss \x01\x01\x00'
-    >>> spelled("training's l2: \0")
-    'train_mse: \x00'
     """
     if not shape.isascii() and _HAS_CJK.search(shape):
         for pattern, english in _IN_CJK:
             shape = pattern.sub(english, shape)
-    if _LAYER.match(shape):
-        return ""
     if "ropping " in shape and (dropped := _DROPPED.search(shape)):
         shape = shape[: dropped.start()]
     shape = _IS.sub(r"\1: ", shape)
     if "(" in shape:
         shape = _CALL.sub(_value_alone, shape)
-    return _OF_SET.sub(lambda of: f"{of[1]}_{_ERRORS.get(of[2], of[2])}", shape)
+    return shape

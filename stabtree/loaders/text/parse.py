@@ -231,8 +231,7 @@ def _lead(line: _Line, begin: int) -> None:
     """
     out, blank = line.out, line.blank
     first = NOWHERE if out.is_located else _leading(line, begin)
-    others = [place for place in line.bare if place > first]
-    if first < 0 or not (out.metrics or blank or others):
+    if first < 0 or not (out.metrics or blank or any(place > first for place in line.bare)):
         return
     line.bare = [place for place in line.bare if place != first]
     if out.rank and out.rank.place == first:
@@ -240,9 +239,6 @@ def _lead(line: _Line, begin: int) -> None:
     # Behind the name of a part of the data it is a batch, which begins anew in each epoch.
     part = line.text[begin : line.starts[first]].strip().isalpha()
     out.step = line.slot(first, "batch" if part else "iteration", "step")
-    if not out.metrics and len(blank) <= 1 and len(others) > 1:
-        _behind(line, others)
-        blank.clear()
     for slots in (out.metrics, blank):
         for index, slot in enumerate(slots):
             if side := _SIDES.get(slot.name.lower()):
@@ -272,22 +268,6 @@ def _is_set_off(line: _Line, begin: int, first: int) -> bool:
     followers = (*line.out.metrics[:1], *line.blank[:1])
     named = any(slot.start - len(slot.name) <= after.end() + 1 for slot in followers)
     return named or after[0].strip() not in ("", ",")
-
-
-_CELL = re.compile(r"\s+([a-z][a-z ]{0,30}?)\s*(?=,|$)", re.IGNORECASE)
-_CALLED = {"avg": "avg loss", "rate": "lr"}
-
-
-def _behind(line: _Line, places: list[int]) -> None:
-    """Take numbers with their names behind them, as darknet writes: `1200: 2.0, 2.1 avg loss, 0.001 rate`."""
-    called = {}
-    for place in places:
-        if cell := _CELL.match(line.text, line.end(place)):
-            name = cell[1].lower()
-            called[place] = _CALLED.get(name, name)
-        elif place == places[0] and "avg" in line.shape:
-            called[place] = "loss"
-    line.name_places([*called], [*called.values()])
 
 
 _LIST = re.compile(r"[^\[\]]{0,120}\[\0((?:, \0){1,15})\]\s*$")
