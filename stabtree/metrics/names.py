@@ -181,9 +181,9 @@ def counts_broken(name: str) -> bool | None:
     (True, False, None)
     """
     own = {*words(name)}
-    if own & STEPS_COUNTED:
+    if own & STEPS_COUNTED or not own & {*NOT_FINITE, "finite"}:
         return None
-    return True if own & NOT_FINITE or own >= {"non", "finite"} else False if "finite" in own else None
+    return bool(own & NOT_FINITE or "non" in own)
 
 
 @lru_cache(maxsize=1 << 15)
