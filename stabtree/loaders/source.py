@@ -46,6 +46,8 @@ PACKINGS = (
 NAME_METRICS = "name the file that the trainer wrote its metrics to"
 PRINT_METRICS = 'print(f"step {step} loss {loss:.4f} grad_norm {grad_norm:.3f} lr {lr:.2e}")'
 
+# The beginnings of the notes on a compressed file of which the rest can't be read.
+DAMAGE = ("The file ends inside its compressed data", "The file is damaged before byte ")
 _COLOURS = "Terminal escape codes were removed."
 # A byte order mark that is not at the beginning: in front of a header that a second writer appended.
 _MARK = "\N{ZERO WIDTH NO-BREAK SPACE}"
@@ -202,8 +204,8 @@ def chunks(source: Source, notes: list[str]) -> Iterator[bytes]:
                     problem = "it is cut before anything of it can be decompressed" if cut else clean(error)
                     hint = "copy it again from where it was written" if cut else "check the file"
                     raise StabtreeError(f"can't be read: {problem}", where=source.path, hint=hint) from None
-                damage = "ends inside its compressed data" if cut else f"is damaged before byte {raw.tell():,}"
-                notes.append(f"The file {damage} (of {source.size:,} bytes): what comes before was read.")
+                damage = DAMAGE[0] if cut else f"{DAMAGE[1]}{raw.tell():,}"
+                notes.append(f"{damage} (of {source.size:,} bytes): what comes before was read.")
                 chunk = b""
             total += len(chunk)
             if source.packed and total > max(FREE_BYTES, MAX_RATIO * raw.tell()):

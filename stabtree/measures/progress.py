@@ -15,6 +15,7 @@ from stabtree.common.lazy import np
 from stabtree.common.passes import broken_rows, changes, rows_before
 from stabtree.common.shared import FACTOR_LARGE, SHARE_SOME, TREND_Z
 from stabtree.common.stats import MEDIAN_ERROR, NORMAL_MAD, falls_by_turns, median, medians_of_three
+from stabtree.loaders.source import DAMAGE
 from stabtree.measures.registry import Unknown, finite, highest, lowest, measure
 from stabtree.metrics.metric import Role
 from stabtree.metrics.role import describe_name
@@ -312,7 +313,10 @@ def reading(run: Run) -> Reading:
     worst = max((source.lost_share for source in run.sources), default=0.0)
     problems = [f"{unread:,} of {read + unread:,} lines could not be read"] if unread > unread_share * read else []
     problems += [f"{worst:.0%} of its bytes are damaged"] if worst > unread_share else []
-    problems += [*_cells(run, unread_share), *_kinds(run)]
+    lost = [note.partition(":")[0] for note in run.notes if note.startswith(DAMAGE)]
+    gone = [gap for gap in run.gaps if gap.at_end and gap.metric in ("eval_loss", "eval_quality")]
+    problems += [f"{gap.metric} is missing from {run.unit} {gap.first_step:,} to the end" for gap in gone]
+    problems += [*(f"{note[0].lower()}{note[1:]}" for note in lost), *_cells(run, unread_share), *_kinds(run)]
     return Reading(read, unread, " and ".join(problems[:2]))
 
 
@@ -323,6 +327,8 @@ def _cells(run: Run, share: float) -> Iterator[str]:
                 what = "steps" if use.metric == "step" else f"values of {use.metric}"
                 named = f" (column {use.name})" if use.name != use.metric else ""
                 yield f"{use.misread:,} of {max(use.filled, use.misread):,} {what}{named} are not what was logged"
+            elif use.misread_last and (use.metric in JUDGED or use.role in OUTCOMES):
+                yield f"the end of {use.metric} could not be read ({use.misread_last:,} of {use.filled:,} cells)"
 
 
 def _kinds(run: Run) -> Iterator[str]:

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from stabtree.common.errors import NoRowsError, StabtreeError
 from stabtree.common.lazy import np
 from stabtree.common.passes import sound_rows
+from stabtree.common.stats import stretches, true_at_end
 from stabtree.common.text import clean, first_few
 from stabtree.loaders.assemble.choice import Choice, choose, is_usable, with_derived
 from stabtree.loaders.assemble.steps import MAX_STEP, Steps, from_column, of_role, settle, steps_of, whole_steps
@@ -171,7 +172,12 @@ def _use(name: str, table: Table, plan: Plan) -> ColumnUse:
     if role == "step" and whole_steps(column) is None:
         wrong += int(np.count_nonzero((held < 0) | (held >= MAX_STEP) | (held != np.floor(held))))
     why = "labels" * column.coded or f"{column.bad} cells are not numbers" * (column.bad > 0)
-    return replace(use, metric=role, why=why, misread=wrong, filled=column.count + column.bad)
+    last = 0
+    if column.bad and column.garbled is not None:
+        garbled = column.garbled[column.garbled | column.mask]
+        last = true_at_end(garbled)
+        last *= last > max((end - begin for begin, end in stretches(garbled[: len(garbled) - last])), default=0)
+    return replace(use, metric=role, why=why, misread=wrong, misread_last=last, filled=column.count + column.bad)
 
 
 def _ignored(name: str, role: str, table: Table, plan: Plan) -> str:

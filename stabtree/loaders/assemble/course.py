@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from stabtree.common.lazy import np
 from stabtree.common.passes import extremes, never_falls
-from stabtree.common.shared import FACTOR, ROWS_LONG, ROWS_SHORT, SHARE_HALF, SHARE_MOST, SHARE_SOME
+from stabtree.common.shared import FACTOR, FACTOR_LARGE, ROWS_LONG, ROWS_SHORT, SHARE_HALF, SHARE_MOST, SHARE_SOME
 from stabtree.common.stats import median, true_at_end
 from stabtree.metrics.table import is_time
 from stabtree.run import Gap, Resume
@@ -128,6 +128,22 @@ def find_gaps(
         busy, due = (np.setdiff1d(steps[rows & lacking], logged.steps) for rows in (training, beside_rate))
         quiet = np.setdiff1d(steps[(training | ~other) & lacking], logged.steps)
         gaps += _gaps(metric, logged.steps, (busy, due, quiet))
+    end = max((int(one.steps[-1]) for name, one in series.items() if name not in EVALUATED), default=0)
+    for metric in EVALUATED & series.keys():
+        seen = series[metric].steps
+        apart = np.diff(seen[-ROWS_LONG:])
+        missing = (end - int(seen[-1])) // int(apart[0]) if len(seen) >= ROWS_SHORT and not np.ptp(apart) else 0
+        if missing >= ROWS_SHORT:
+            gaps.append(Gap(metric, int(seen[-1] + apart[0]), end, missing, at_end=True))
+    every = max((one.steps for one in series.values()), key=len, default=steps[:0])
+    apart = np.diff(every)
+    at = int(np.argmax(apart)) if len(apart) else 0
+    if ROWS_SHORT <= at < len(apart) - ROWS_SHORT:
+        # No row is left of a stretch, as where a disk was full: as long as all others, and far longer than each.
+        others, usual = np.delete(apart, at), median(apart)
+        if apart[at] > max(SHARE_HALF * apart.sum(), ROWS_LONG * usual, FACTOR_LARGE * others.max()):
+            missing = int(apart[at] / usual) - 1
+            gaps.append(Gap("step", int(every[at]) + 1, int(every[at + 1]) - 1, missing, at_end=False))
     return tuple(sorted(gaps, key=lambda gap: gap.first_step))
 
 

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 # printf writes `nan` and `-inf`, which JSON does not know even in Python's dialect.
 _BARE = re.compile(r"(?<=[:\[,\s])([+-]?)(nan|inf|infinity)(?=\s*[,}\]])", re.IGNORECASE)
+# A cut pair whose value may be NaN, Infinity or null.
+_BEGUN = re.compile(r'\s*"([^"]+)"\s*:\s*(-?(?:n(?:an?|ul?)?|i\w{0,6}))\s*', re.IGNORECASE)
 # The stream of a piece of printed text in Docker's, Kaggle's and CloudWatch's spellings.
 _STREAM = re.compile(r'"(?:stream|stream_name|fd|source)"\s*:\s*"std(?:out|err)"')
 _BETWEEN = re.compile(r"[\s,]*")
@@ -181,7 +183,21 @@ def _add_lines(lines: list[str], first: int, rows: JsonRows, skips: Skips) -> No
                 skips.add(number, f"is no JSON object: {clean(line, 40)!r}")
         except ValueError as error:
             skips.add(number, clean(error, 120))
+            objects[-1] = _begun(line)
     rows.add_all(objects, first)
+
+
+def _begun(line: str) -> dict[str, Any] | None:
+    """Return what a cut line holds of an object, if that is not finite, or cut where it may be; None otherwise."""
+    whole, _, last = line.rpartition(",")
+    for text in (line, whole):
+        if (found := parse_object(f"{text}}}")) is None:
+            continue
+        if text is whole and (cut := _BEGUN.fullmatch(last)):
+            found[cut[1]] = f"{cut[2]}…"
+            return found
+        return found if any(isinstance(cell, float) and not math.isfinite(cell) for cell in found.values()) else None
+    return None
 
 
 def _block_of_objects(block: str) -> list[Any]:

@@ -63,6 +63,7 @@ KEPT = 1 << 14  # characters kept of the text above, to tell a line that is cut 
 MIN_ROWS_ABOVE = 10
 CUT = "is cut: the file ends inside this line"
 _BEGUN = re.compile(r"\s*[+-]?\d*[.,]?\d*([eE][+-]?\d*)?")  # a number, or as much of it as was written
+_BEGUN_WORD = re.compile(r"[+-]?(?:na?|in?|infi\w{0,4})", re.IGNORECASE)  # of `nan`, `inf` or `infinity`
 _GROUP = re.compile(r"[(\[][^()\[\]]{0,200}[)\]]")  # commas in it separate no cells: tensor(0.1, device='cuda:0')
 _UNIT = re.compile(r"\s+[\[(][^\[\]()\s]{1,12}[\])]")  # behind a name: `energy [eV]`
 _SETTING = re.compile(r"\s*([A-Za-z][\w.-]{0,60})\s*[:=]\s*['\"]?([^\s'\"]{1,80})['\"]?,?\s*")
@@ -556,6 +557,8 @@ class _Body(Struct):
             self.skips.add(place, f"has {len(fields)} fields where the header has {width}")
             return
         short = [MISSING_CELL] * (width - len(fields))
+        if last and not short and _BEGUN_WORD.fullmatch(fields[-1].strip()) and fields[-1] not in self._last_cells():
+            fields[-1] += "…"  # it may be the beginning of a NaN
         if last and (short or self._is_cut(fields[-1])):
             self.skips.add(place, CUT)
             if short:
@@ -578,9 +581,13 @@ class _Body(Struct):
                 return False
         return not any(map(numeric, filter(None, words)))
 
+    def _last_cells(self) -> list[str]:
+        """Return the last cells of the lines above the last one."""
+        return [line.rpartition(self.layout.delimiter)[2].strip(BLANKS) for line in self._tail.split("\n")[1:-1]]
+
     def _is_cut(self, cell: str) -> bool:
         """Return whether the last number of a file breaks off: it is shorter than all above, or lost its exponent."""
-        above = [line.rpartition(self.layout.delimiter)[2].strip(BLANKS) for line in self._tail.split("\n")[1:-1]]
+        above = self._last_cells()
         if len(above) < MIN_ROWS_ABOVE or not _BEGUN.fullmatch(cell):
             return False  # what begins no number, such as `nan`, is taken as it is
         return cell[-1:] in ("e", "E", "-", "+") or all(len(cell) < len(other) for other in above)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import re
 import sys
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from stabtree.common import endings
 from stabtree.loaders.table import Skips
+from stabtree.loaders.tables import cells
 from stabtree.loaders.text import grammar
 from stabtree.loaders.text.blocks import Blocks, Masked
+from stabtree.loaders.text.grammar import MASK
 from stabtree.loaders.text.messages import (
     HARMLESS,
     MAX_FORM,
@@ -25,12 +29,12 @@ from stabtree.loaders.text.messages import (
 )
 from stabtree.loaders.text.parse import parse
 from stabtree.loaders.text.rows import LogRows
-from stabtree.loaders.text.shape import MASK, MAX_STEP, NOWHERE, Slot, Template, joined
+from stabtree.loaders.text.shape import MAX_STEP, NOWHERE, Slot, Template, joined
 from stabtree.metrics.metric import Role
 from stabtree.metrics.table import normalize, with_role
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from stabtree.loaders.source import Lines
     from stabtree.loaders.text.shape import Block
@@ -48,6 +52,8 @@ MAX_SHAPES, MAX_CHARACTERS = 20_000, 40_000_000
 MAX_WORDY = 100
 # How often the numbers of one setting are looked at.
 MAX_LOOKS = 200
+# A number, or a word in its place.
+_CELL = rf"({MASK}|[^\s,;|()\[\]{{}}'\"]++)"
 _DICT = re.compile(r"""[{,]\s*['"‘“]\w""")
 _DIGITS = re.compile(r"[0-9]+")
 _NAMES = re.compile(r"(?<![\w./-])[^\W\d][\w./-]*+(?=[\"']?\s*+[:=])")
@@ -104,6 +110,7 @@ class Training:
         self._first_epoch: float | None = None
         self._sparse = False
         self._last: Template | None = None
+        self._rows: list[tuple[re.Pattern[str], list[Slot]]] = []  # what their shapes look like, with their metrics
 
     def saw(self, template: Template, loss: Slot) -> None:
         """Note that a line with the loss was read."""
@@ -112,16 +119,43 @@ class Training:
             self._last, self.name = template, loss.name
             self.names.update(slot.name for slot in template.metrics if slot is not loss)
 
-    def breaks_off(self, text: str, template: Template) -> bool:
-        """Return whether a line says `None` or `null` for its loss after numbers in each of the rows so far."""
-        if template.loss or template.held or not self.rows:
-            return False
-        # Behind another word it is another loss, as `val loss`.
-        name = rf"(?<![\w/-])(?<![A-Za-z] ){re.escape(self.name)}['\"]?"
-        if not re.search(name + grammar.NOTHING, text, re.IGNORECASE):
-            return False
-        self._sparse |= self.rows < MIN_BEFORE
-        return not self._sparse
+    def learns(self, shape: str, template: Template) -> None:
+        """Remember where the rows of a shape hold their metrics, to know a row that holds words there."""
+        slots = {slot.place: slot for slot in template.metrics if slot.role or grammar.may_train(slot.name, kinds=True)}
+        slots.pop(NOWHERE, None)
+        gaps = [_DIGITS.sub("[0-9]+", re.escape(gap)) for gap in shape.split(MASK)]
+        if not slots or len(slots) > MAX_FIRST or len(self._rows) >= MAX_FIRST:
+            return
+        parts = [_CELL if place in slots else MASK for place in range(len(gaps) - 1)]
+        pattern = re.compile("".join((gaps[0], *chain.from_iterable(zip(parts, gaps[1:], strict=True)))))
+        self._rows.append((pattern, [slots[place] for place in sorted(slots)]))
+
+    def words(self, shape: str, numbers: Sequence[str]) -> Iterator[Slot]:
+        """Yield the metrics of a line like a row that holds words in the places of their numbers.
+
+        A word for nothing is a NaN in the place of the loss, after numbers in each of the rows so far.
+        """
+        for pattern, slots in self._rows:
+            if match := pattern.fullmatch(shape):
+                places = (shape.count(MASK, 0, start) for start, _ in match.regs[1:])
+                words = [joined(word, numbers[place:]) for word, place in zip(match.groups(), places, strict=True)]
+                yield from filter(None, map(self._word, slots, match.groups(), words))
+                return
+
+    def _word(self, slot: Slot, masked: str, word: str) -> Slot | None:
+        """Return a metric with the word in the place of its number; None for a number, or for nothing."""
+        try:
+            value = None if masked == MASK else cells.number(word)
+        except (ValueError, OverflowError):
+            value = 0.0
+        if value is None and masked != MASK and slot.role == "loss":
+            self._sparse |= self.rows < MIN_BEFORE
+            value = None if self._sparse else math.nan
+        if value is None:
+            return None
+        garbled = math.isfinite(value)
+        text = word if garbled else str(value)
+        return slot._replace(place=NOWHERE, text=text, whole=NOWHERE, power=0, garbled=garbled)
 
     def beside(self, template: Template, names: Names) -> list[Slot]:
         """Return the values of a line that is none of training; nothing if they say nothing of how it goes."""
@@ -349,10 +383,15 @@ class LogReader:
             return form
         form.template = template = parse(shape, numbers, self._names, kinds=self.rows.kinds)
         form.block = form.block and template.bar != "tqdm"
-        nan = "oss " in text and grammar.NAN_LOSS.search(text) and not template.loss
-        if nan or self._training.breaks_off(text, template):
-            template.metrics.append(Slot(self._training.name, NOWHERE, "nan", role="loss"))
+        words = [slot for slot in self._training.words(shape, numbers) if slot.name not in template.names]
+        if "oss " in text and grammar.NAN_LOSS.search(text) and not template.loss:
+            words = [Slot(self._training.name, NOWHERE, "nan", role="loss")]
+        for slot in words:
+            template.metrics.append(slot)
             template.known, template.problem = True, ""
+            if slot.garbled:
+                self.rows.garbled.setdefault(slot.name, cells.example(masked.line, slot.text))
+        if words:
             template.settle(kinds=self.rows.kinds)
         form.heads = template.words <= 1 and self._is_header(template)
         form.message = form.ending or (form.error and is_spoken(template))
@@ -411,6 +450,8 @@ class LogReader:
         located = counts and template.bar != "keras"
         if not self._is_row(form, numbers, located=located):
             return False
+        if template.block is None:
+            self._training.learns(masked.shape, template)
         self._row(form, numbers, masked.line)
         if form.is_alone and not self.config.in_call and (template.loss or located or template.step):
             form.quick = ROW
