@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from stabtree.run import LogLine, Run, Series
 
-SURVIVED, AFTER = "survived", "after"
+SURVIVED = "survived"
 TRACKED = "(W&B)"  # after the exit code that this tracker recorded
 RECORDED = "recorded"
 SAVED = "saved"
@@ -73,14 +73,13 @@ def line_says(run: Run, *, pattern: Pattern = "", ends: bool = True) -> Answer:
     return Answer(YES if last else SURVIVED, (_quoted(last or found),))
 
 
-@measure(source="stabtree", labels=(YES, SURVIVED, AFTER, NO), rule="a line at the end of the log reports {ending}")
-def ended_by(run: Run, *, ending: str = EXCEPTION, unless_done: bool = False) -> Answer:
+@measure(source="stabtree", labels=(YES, SURVIVED, NO), rule="a line at the end of the log reports {ending}")
+def ended_by(run: Run, *, ending: str = EXCEPTION) -> Answer:
     """Does a line of the log report that the program ended in this way?
 
     The endings are those of stabtree's own table: `killed`, `time-limit`, `exception` and so on. A line has one, the
-    most specific, and ended the run only where no row of metrics comes after it: else the run has `survived` it. With
-    `unless_done` it came `after` the training where the last of the planned steps was made, as in an evaluation or
-    while saving. What a run prints after it was stopped by hand, the traceback of that included, is ignored.
+    most specific, and ended the run only where no row of metrics comes after it: else the run has `survived` it. What a
+    run prints after it was stopped by hand, the traceback of that included, is ignored.
     """
     if not run.lines:
         return _no_lines()
@@ -89,11 +88,10 @@ def ended_by(run: Run, *, ending: str = EXCEPTION, unless_done: bool = False) ->
         return _nothing(run)
     last = [line for line in found if line.at_end]
     matched = last or found
-    verdict = (AFTER if unless_done and _done(run) else YES) if last else SURVIVED
     quoted = _quoted(matched, raised := _raised(run.lines, matched))
     if ending == NAN_STOP and not quoted.brief:  # its own words are the reason
         quoted = replace(quoted, brief=clean(raised.text, QUOTED))
-    return Answer(verdict, (quoted,))
+    return Answer(YES if last else SURVIVED, (quoted,))
 
 
 @measure(
