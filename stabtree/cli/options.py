@@ -170,8 +170,8 @@ def reading(read: ReadOptions, settings: Settings) -> dict[str, Any]:
     }
 
 
-def loaded_runs(paths: Sequence[str], read: ReadOptions, settings: Settings) -> list[Loaded]:
-    """Return the runs that paths hold, cut to the steps that are judged.
+def loaded_runs(paths: Sequence[str], read: ReadOptions, settings: Settings, **how: Any) -> list[Loaded]:
+    """Return the runs that paths hold, cut to the steps that are judged; `how` as `load_run` takes it.
 
     Raises:
         StabtreeError: where an option is malformed, or nothing can be read.
@@ -179,10 +179,10 @@ def loaded_runs(paths: Sequence[str], read: ReadOptions, settings: Settings) -> 
     from stabtree.loaders import load_runs
     from stabtree.loaders.paths.joined import cut, stretch_of
 
-    ends, how = stretch_of(read.steps), reading(read, settings)
+    ends = stretch_of(read.steps)
     remote = any("://" in path for path in paths)
     load = extensions.function("fetched_runs") if remote else load_runs
-    return [cut(item, ends) for item in load(*paths, ranks=read.ranks, **how)]
+    return [cut(item, ends) for item in load(*paths, ranks=read.ranks, **reading(read, settings), **how)]
 
 
 class EffectiveSettings(Struct, frozen=True):

@@ -124,9 +124,12 @@ def watch(
     _check(paths, follow, out, effective, reading(read, effective.settings))
     judging.diagnosed(Run("nothing yet", {}))  # what it can't be judged by, no run can
 
+    follower = Follower(paths)
+
     def judged() -> list[Outcome]:
         try:
-            return [judging.outcome(item) for item in loaded_runs(paths, read, effective.settings)]
+            loaded = loaded_runs(paths, read, effective.settings, contents=follower.contents())
+            return [judging.outcome(item) for item in loaded]
         except StabtreeError as error:
             return [Outcome(clean(paths[0]), error)]
 
@@ -135,7 +138,7 @@ def watch(
     lowest = Severity.NOTE if Severity.NOTE in effective.levels else REPORTED_FROM
     with Stop() as stop:
         session = Session(
-            Follower(paths),
+            follower,
             Watching(judged, Announcer(reported_from=lowest)),
             every=follow.every,
             stall=None if follow.stall is None else seconds(follow.stall, "--stall"),

@@ -13,16 +13,17 @@ import math
 import time
 from collections import Counter
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.diagnosis.result import STRONG, Diagnosis
+from stabtree.judging.verdict import Outcome
 from stabtree.tree.model import Severity
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from stabtree.diagnosis.result import Incident
-    from stabtree.judging.verdict import Outcome
     from stabtree.run import Run
 
 GROWTH = 0.02
@@ -140,11 +141,20 @@ class _Event:
         self.number, self.run, self.first_rows, self.first_seconds = number, run, rows, seconds
         self.kinds: set[str] = set()
         self.onset_row = 0.0
-        self.reported: Incident | None = None
-        self.reported_step = 0
+        self.told: News | None = None
         self.state: EventChange | None = None
         self.changes = 0
         self.pending: _Pending | None = None
+
+    @property
+    def reported(self) -> Incident | None:
+        """The finding that it was last reported as."""
+        return self.told.finding if self.told else None
+
+    @property
+    def reported_step(self) -> int:
+        """The last step of the log when it was last reported."""
+        return (self.told.diagnosis.run.last_step or 0) if self.told else 0
 
     @property
     def is_open(self) -> bool:
@@ -276,15 +286,23 @@ class Announcer:
         self._judged = True
         return tuple(sorted(news, key=lambda item: not item.change.is_finding))
 
+    def forget(self, path: str) -> Iterator[Outcome]:
+        """Forget the events of a log whose rows are gone; yield what was last reported of each run with an open one."""
+        gone = [event for event in self._events if _file(event.run) == path]
+        self._events = [event for event in self._events if event not in gone]
+        for news in {event.run: event.told for event in gone if event.is_open}.values():
+            if news is not None:
+                yield Outcome(f"{news.run} before it was written anew", news.diagnosis)
+
     def _forget_ahead(self, key: str, name: str, diagnosis: Diagnosis) -> Iterator[News]:
-        """Forget what lies beyond the end of a log that was written anew; what was open is withdrawn."""
+        """Forget what lies beyond the end of a log in which another run began; what was open is over."""
         rows, last = self._logs[key][0], diagnosis.run.last_step or 0
         for event in [item for item in self._events if item.run == key]:
             reported = event.reported
             if event.first_rows > rows if reported is None else event.reported_step > last:
                 self._events.remove(event)
                 if event.is_open and reported is not None:
-                    yield self._report(event, _Pending(EventChange.WITHDRAWN, reported, rows, 0.0), name, diagnosis)
+                    yield self._report(event, _Pending(EventChange.CLOSED, reported, rows, 0.0), name, diagnosis)
 
     def _changes(self, key: str, diagnosis: Diagnosis, now: float) -> Iterator[tuple[_Event, _Pending]]:
         """Take in the findings of a run; yield the events that change, each with its change."""
@@ -359,11 +377,12 @@ class Announcer:
         finding = pending.finding
         earlier = [item.reported.leaf.id for item in self._events if item.run == event.run and item.reported]
         before = event.reported.leaf.id if event.reported is not None else ""
-        event.reported, event.reported_step = finding, diagnosis.run.last_step or 0
         event.state, event.pending = pending.change, None
         event.changes += 1
         rows, again = self._logs[event.run][0], bool(before) or finding.leaf.id in earlier
-        return News(name, finding, diagnosis, rows, pending.first_rows, again, pending.change, event.number, before)
+        first, change = pending.first_rows, pending.change
+        event.told = News(name, finding, diagnosis, rows, first, again, change, event.number, before)
+        return event.told
 
 
 def row_count(run: Run) -> int:
@@ -422,6 +441,11 @@ def _rows_before(finding: Incident, run: Run, metric: str | None = None) -> int:
 def _key(run: Run) -> str:
     """Return what identifies a run while its log grows: its file and its name in it."""
     return f"{run.sources[0].path if run.sources else ''}\0{run.name}"
+
+
+def _file(key: str) -> str:
+    """Return the absolute path of the file of a run."""
+    return str(Path(key.partition("\0")[0]).absolute())
 
 
 def _kinds(finding: Incident) -> set[str]:
@@ -485,6 +509,7 @@ class Watching:
 
     Attributes:
         outcomes: what was found at the last judgement.
+        kept: what was reported of rows that are gone.
     """
 
     def __init__(
@@ -497,6 +522,7 @@ class Watching:
     ) -> None:
         self._judge, self.announcer, self._in_loop, self.clock = judge, announcer, in_loop, clock
         self.outcomes: Sequence[Outcome] = ()
+        self.kept: list[Outcome] = []
         self._size = self._read = 0
         self._begun = self._ended = clock()
         self._last_seconds = self._spent = 0.0
@@ -520,6 +546,19 @@ class Watching:
         if is_due:
             return self._judged(size)
         return ()
+
+    def lost(self, paths: Collection[str]) -> tuple[News, ...]:
+        """Report of logs whose rows are gone what waits for further ones, and keep what was reported of them."""
+        news: tuple[News, ...] = ()
+        for path in paths:
+            gone = [
+                item
+                for item in self.outcomes
+                if isinstance(item.found, Diagnosis) and _file(_key(item.found.run)) == path
+            ]
+            news += self.announcer.judged(gone, final=True, now=self.clock())
+            self.kept += self.announcer.forget(path)
+        return news
 
     def ended(self, size: int) -> tuple[News, ...]:
         """Judge the log without waiting for further rows: for the last time, or since it has fallen silent."""

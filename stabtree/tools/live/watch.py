@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import re
+import sys
 import time
+import weakref
+from contextlib import suppress
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
@@ -33,7 +37,9 @@ DATABASES = (".db", ".sqlite", ".sqlite3")
 """SQLite writes to a file beside its database first."""
 SMALL_BYTES = 1 << 16
 """A larger file that a judgement did not read is no log."""
-MAX_NEW = 1 << 20
+MAX_NEW, HEAD_BYTES = 1 << 20, 1 << 12
+MAX_HELD, CAN_HOLD = 200, sys.platform != "win32"
+"""So many files are held open; on Windows nobody could move such a file."""
 SIGN = re.compile(rb"\b(nan|inf|infinity)\b", re.IGNORECASE)
 ROUSED_SECONDS = 0.1
 """Between two looks while rows come that a finding waits for."""
@@ -51,21 +57,136 @@ _LAST = (
 
 
 class Growth(NamedTuple):
-    """What came to all logs: their size in bytes, whether new text holds a NaN or an infinity, and notes on files."""
+    """What came to all logs since the last look.
+
+    Attributes:
+        size: their size in bytes.
+        sign: whether new text holds a NaN or an infinity.
+        notes: on files.
+        lost: the logs of which rows that were read are gone, by absolute path.
+    """
 
     size: int
     sign: bool = False
     notes: tuple[str, ...] = ()
+    lost: frozenset[str] = frozenset()
+
+
+class _Part:
+    """One of the files that a log was written to, held open where that hinders nobody: it may be moved or deleted."""
+
+    def __init__(self, path: Path, *, held: bool) -> None:
+        self.size = self.grown = self._time = 0
+        self.head, self.is_touched = b"", False
+        self._path = path
+        self._file: int | Path = path
+        if held:
+            self._file = os.open(path, os.O_RDONLY)
+            weakref.finalize(self, os.close, self._file)
+
+    def status(self) -> os.stat_result:
+        """Return its size and which file it is."""
+        return os.stat(self._file)  # noqa: PTH116 - a path or a descriptor
+
+    def read(self, begin: int = 0, size: int = -1) -> bytes:
+        """Return what it holds from a place on."""
+        with open(self._file, "rb", closefd=not isinstance(self._file, int)) as file:
+            file.seek(begin)
+            return file.read(size)
+
+    def grew(self) -> bytes:
+        """Return the end of what was written to it since the last look."""
+        status, before = self.status(), self.size
+        self.grown = status.st_size - before
+        self.is_touched = self.grown < 0 or (not self.grown and status.st_mtime_ns != self._time)
+        self.size, self._time = status.st_size, status.st_mtime_ns
+        if not before:
+            self.head = self.read(0, HEAD_BYTES)
+        return self.read(max(before, self.size - MAX_NEW), MAX_NEW) if self.grown > 0 else b""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is written over each time, as a state is."""
+        return self._path.suffix == ".json" or b"\0" in self.head
 
 
 class _Watched:
-    """A file that may grow, and what was last seen of it; `name` is its path as it was given."""
+    """A log that may grow, and what was last seen of it; `name` is its path as it was given.
+
+    What was read stays read: a log that is rotated or replaced is a chain of files, of which the last is still written.
+    """
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.size = self.rewrites = self.time = 0
-        self.is_log = True
+        self.parts: list[_Part] = []
+        self.rewrites = 0
+        self.is_log, self.lost = True, False
         self.problem = ""
+
+    @property
+    def size(self) -> int:
+        """The bytes of all its parts."""
+        return sum(part.size for part in self.parts)
+
+    def look(self, *, hold: bool) -> tuple[bytes, bool]:
+        """Return what came since the last look, and whether the log was begun anew.
+
+        Raises:
+            OSError: where it is not there, or is no regular file.
+        """
+        path, self.lost = Path(self.name), False
+        new = b"".join([part.grew() for part in self.parts])  # also of what no longer lies there
+        status = path.stat()
+        if not is_file(path):
+            raise OSError(0, "is not a regular file")
+        if not self.parts:
+            self.parts = [_Part(path, held=hold)]
+            self.parts[0].grew()
+            return b"", False
+        last = self.parts[-1]
+        if not os.path.samestat(status, last.status()):
+            part = _Part(path, held=hold)
+            new += part.grew()
+            if is_whole := last.is_whole or part.size >= last.size:
+                del self.parts[-1]
+                self.rewrites += part.size <= last.size
+                self.lost = not (last.is_whole or part.head.startswith(last.head))
+            self.parts.append(part)
+            return new, self.lost or not is_whole
+        before = last.head
+        if last.grown or last.is_touched:
+            last.head = last.read(0, HEAD_BYTES)
+        if last.is_whole or (last.grown >= 0 and last.head.startswith(before)):
+            self.rewrites += last.is_touched
+            return new, False
+        copy = self._copy(before, last.size - last.grown)
+        self.parts[-1:-1] = copy
+        self.lost = not copy
+        return new, True
+
+    def _copy(self, head: bytes, size: int) -> list[_Part]:
+        """Return the copy that was made of a log before it was cut to nothing, which begins as it did."""
+        path = Path(self.name)
+        for file in path.parent.glob(f"{glob.escape(path.name)}?*") if head else ():
+            with suppress(OSError):
+                if is_file(file) and file.stat().st_size >= size:
+                    copy = _Part(file, held=CAN_HOLD)
+                    copy.grew()
+                    if copy.head.startswith(head):
+                        return [copy]
+        return []
+
+    def text(self) -> bytes:
+        """Return what the log holds; nothing where that is what lies at its place."""
+        if not self.parts or (len(self.parts) == 1 and Path(self.name).exists()):
+            return b""
+        text = b""
+        for new in (part.read() for part in self.parts):
+            if new.startswith(text):
+                text = new  # written anew, and longer
+            elif not text.startswith(new):  # as a header alone
+                text += new
+        return text
 
 
 class Follower:
@@ -93,24 +214,29 @@ class Follower:
             is_read = not self._read.isdisjoint({path, *map(str, Path(path).parents)})
             file.is_log = is_read or file.name in self._paths or file.size <= SMALL_BYTES
 
+    def contents(self) -> dict[str, bytes]:
+        """Return by absolute path what those logs hold that are more than their file."""
+        return {path: text for path, file in self._files.items() if (text := file.text())}
+
     def look(self) -> Growth:
         """Return what came since the last look."""
-        if self._looks % LISTED_EVERY == 0 or not any(file.size for file in self._files.values()):
-            for name in self._list():
-                if len(self._files) < MAX_FILES:
-                    self._files.setdefault(str(Path(name).absolute()), _Watched(name))
+        lists = self._looks % LISTED_EVERY == 0 or not any(file.size for file in self._files.values())
+        for name in self._list() if lists else ():
+            if len(self._files) < MAX_FILES:
+                self._files.setdefault(str(Path(name).absolute()), _Watched(name))
         self._looks += 1
         notes: list[str] = []
         signs: set[str] = set()
-        for path, file in list(self._files.items()):
+        lost: set[str] = set()
+        for count, (path, file) in enumerate(list(self._files.items())):
             if not file.is_log:
                 continue
             problem = ""
             try:
-                self._look_at(file, notes, signs)
+                new, anew = file.look(hold=CAN_HOLD and count < MAX_HELD)
             except (OSError, ValueError) as error:
                 is_gone = isinstance(error, FileNotFoundError)
-                if is_gone and file.name not in self._paths:
+                if is_gone and lists and file.name not in self._paths:
                     del self._files[path]
                     continue
                 problem = getattr(error, "strerror", None) or str(error)
@@ -118,27 +244,17 @@ class Follower:
                     notes.append(
                         f"{clean(file.name)} can't be looked at just now, and is tried again: {clean(problem)}"
                     )
+            else:
+                if SIGN.search(new):
+                    signs.add(file.name)
+                if file.lost:
+                    lost.add(path)
+                if anew:
+                    rows = "are gone, what was reported of them stays" if file.lost else "still count"
+                    notes.append(f"{clean(file.name)} was written anew: its old rows {rows}")
             file.problem = problem
         size = sum(file.size + file.rewrites for file in self._files.values() if file.is_log)
-        return Growth(size, self._signs.call(frozenset(signs)), tuple(notes))
-
-    def _look_at(self, file: _Watched, notes: list[str], signs: set[str]) -> None:
-        """Take in the size of a file, and look for signs in what was written to its end."""
-        path = Path(file.name)
-        status = path.stat()
-        if not is_file(path):
-            raise OSError(0, "is not a regular file")
-        before, size = file.size, status.st_size
-        anew = size < before
-        if anew and path.suffix != ".json":  # which trainers write anew each time
-            notes.append(f"{clean(file.name)} was written anew: it is followed from its beginning")
-        file.rewrites += anew or (size == before and file.time not in (0, status.st_mtime_ns))
-        if before and size > before:
-            with path.open("rb") as stream:
-                stream.seek(max(before, size - MAX_NEW))
-                if SIGN.search(stream.read(MAX_NEW)):
-                    signs.add(file.name)
-        file.size, file.time = size, status.st_mtime_ns
+        return Growth(size, self._signs.call(frozenset(signs)), tuple(notes), frozenset(lost))
 
     def _list(self) -> Iterator[str]:
         """Yield the files that may be logs."""
@@ -233,16 +349,16 @@ class Session:
 
     @property
     def outcomes(self) -> Sequence[Outcome]:
-        """What was last found."""
-        return self._watching.outcomes
+        """What was last found, and what was reported of rows that are gone."""
+        return (*self._watching.outcomes, *self._watching.kept)
 
     def rounds(self) -> Iterator[Round]:
         """Yield what each look brings; the last one comes after a last judgement."""
         while True:
             growth = self._follower.look()
-            news: tuple[News, ...] = ()
+            news = self._watching.lost(growth.lost)
             if growth.size:
-                news = self._watching.grown(growth.size, sign=growth.sign)
+                news += self._watching.grown(growth.size, sign=growth.sign)
             # After a long silence what waits for further rows is reported without them.
             patience = SILENT_SECONDS
             if self._watching.announcer.awaits_end:
@@ -258,18 +374,19 @@ class Session:
             roused = self._watching.waits and self._clock() - self._grew < self._every
             self._sleep(min(self._every, ROUSED_SECONDS) if roused else self._every)
         growth = self._follower.look()
-        yield self._round(growth, self._watching.ended(growth.size))
+        news = self._watching.lost(growth.lost)
+        yield self._round(growth, news + self._watching.ended(growth.size))
 
     def _round(self, growth: Growth, news: tuple[News, ...]) -> Round:
         now = self._clock()
         if growth.size != self._size:
             self._longest = max(self._longest, now - self._grew) if self._size else 0.0
             self._size, self._grew, self._complete = growth.size, now, None
-        if self.outcomes is not self._judged:
-            self._judged, self._complete = self.outcomes, None
+        if self._watching.outcomes is not self._judged:
+            self._judged, self._complete = self._watching.outcomes, None
             runs = [item.found.run for item in self._judged if not isinstance(item.found, StabtreeError)]
             self._follower.judged(source.path for run in runs for source in run.sources)
-        return Round(news, growth.notes, growth.size > 0, self._judged, now - self._grew)
+        return Round(news, growth.notes, growth.size > 0, self.outcomes, now - self._grew)
 
     def _notes(self) -> Iterator[str]:
         """Yield what can't be read and which settings are doubtful, each once: nothing else says so before the end."""
