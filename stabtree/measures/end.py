@@ -47,7 +47,7 @@ from stabtree.metrics.role import ADVERSARIAL, describe_name
 from stabtree.metrics.table import words
 from stabtree.metrics.vocabulary import AGAINST
 from stabtree.profile.build import lasts_from
-from stabtree.profile.change import left_course
+from stabtree.profile.change import change_point, left_course
 
 if TYPE_CHECKING:
     from stabtree.common.lazy import Floats
@@ -92,7 +92,8 @@ def stops_early(
     strength = weakest(
         whether(end > level), below(late, gain_share * max(won, 0.0)), above(won, gain_share * abs(first))
     )
-    return measured(strength, (found,), onset_step=int(at[early]))
+    back = change_point(np.arange(len(values)), values[::-1])  # from the end on it rises to where it fell from
+    return measured(strength, (found,), onset_step=int(at[-back.first_bad_step if back else early]))
 
 
 @measure(source="measured: runs with a learning rate a thousand times too high", min_points=1)

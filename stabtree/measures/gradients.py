@@ -15,6 +15,7 @@ from stabtree.common.strength import FARTHEST, above, below, strongest, weakest,
 from stabtree.measures.movers import suffers
 from stabtree.measures.registry import UNGROUPED, Count, Groups, finite, lowest, measure, paired, seen
 from stabtree.measures.spike import Spike
+from stabtree.profile.change import left_course
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -478,9 +479,8 @@ def units_die(
     text += f"{begin:.0%} at the beginning"
     metric = "dead_relu_frac" if name == UNGROUPED else f"dead_relu_frac/{name}"
     strength = weakest(above(end, dead_share), strongest(above(end, growth * begin), above(end, all_share)))
-    onset = int(steps[np.argmax(values >= (begin + end) / 2)])
     found = (Evidence(text, metric, (int(steps[0]), int(steps[-1])), end, dead_share),)
-    return measured(strength, found, onset_step=onset)
+    return measured(strength, found, onset_step=left_course(steps, values).first_bad_step)
 
 
 @measure(source="precision P15 and P16")

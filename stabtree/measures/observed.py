@@ -19,7 +19,7 @@ from stabtree.common.shared import FACTOR_SMALL, ROWS_LONG, ROWS_SHORT, SHARE_HA
 from stabtree.common.stats import median
 from stabtree.measures.nonfinite import terms_at
 from stabtree.measures.registry import finite, measure
-from stabtree.measures.traces import largest_leap, peak_rate, usual_rates
+from stabtree.measures.traces import largest_leap, peak_rate, rate_by, usual_rates
 from stabtree.profile import profile_of
 
 if TYPE_CHECKING:
@@ -128,9 +128,9 @@ def _around(event: Moment, series: Series) -> tuple[Floats, Floats]:
 
 
 @measure()
-def rate_times_usual(run: Run, context: Context, lr: Series | None = None) -> Seen | None:
+def rate_times_usual(event: Moment, run: Run, context: Context, lr: Series | None = None) -> Seen | None:
     """Return how many times the highest usual rate it is: 1 for a usual one, below 1 a part of the lowest."""
-    rate = peak_rate(run, None) or peak_rate(run, lr)  # as configured, else as logged
+    rate = rate_by(run, event.onset_step) or peak_rate(run, lr)
     usual = usual_rates(run, context)
     if rate is None or usual is None:
         return None
@@ -191,6 +191,16 @@ def rate_is_constant(lr: Series) -> Seen | None:
         return None
     text = f"lr is {figure(values[0])} in every row" if not np.ptp(values) else "lr changes"
     return Seen(_yes(not np.ptp(values)), text, "lr")
+
+
+@measure()
+def rate_times_planned(event: Moment, run: Run) -> Seen | None:
+    """Return how many times the configured rate the logged one has become before the trouble begins."""
+    planned, rate = peak_rate(run, None), rate_by(run, event.onset_step)
+    if planned is None or rate is None:
+        return None
+    text = f"lr reaches {figure(rate)} before it, {figure(rate / planned)} times the configured {figure(planned)}"
+    return Seen(rate / planned, text, "lr")
 
 
 # -------------------------------------------------- how the trouble began

@@ -189,8 +189,8 @@ class _Event:
             return EventChange.OPENED if self.state is EventChange.WITHDRAWN or finding.open or graver else None
         if graver:
             return EventChange.WORSE
-        if finding.leaf.id != before.leaf.id:
-            return EventChange.RENAMED
+        if before.leaf.id not in {part.leaf.id for part in finding.parts}:
+            return EventChange.RENAMED  # else what was reported is a part of what describes it now
         return EventChange.CLOSED if before.open and not finding.open else None
 
     def now(
