@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.diagnosis.result import STRONG, Diagnosis
-from stabtree.judging.verdict import Outcome
 from stabtree.tree.model import Severity
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from stabtree.diagnosis.result import Incident
+    from stabtree.judging.verdict import Outcome
     from stabtree.run import Run
 
 GROWTH = 0.02
@@ -56,8 +56,8 @@ NEVER_ZERO = ("loss", "grad_norm")
 class EventChange(StrEnum):
     """What happened to an event.
 
-    `opened`: reported for the first time, or again after it was over. `worse`: graver than before. `renamed`: another
-    leaf describes it now. `withdrawn`: the log no longer shows it. `closed`: the run recovered from it.
+    `opened`: reported for the first time, or again after it was over. `worse`: graver than before. `renamed`: a
+    milder leaf describes it now. `withdrawn`: the log no longer shows it. `closed`: the run recovered from it.
     """
 
     OPENED = "opened"
@@ -141,20 +141,11 @@ class _Event:
         self.number, self.run, self.first_rows, self.first_seconds = number, run, rows, seconds
         self.kinds: set[str] = set()
         self.onset_row = 0.0
-        self.told: News | None = None
+        self.reported: Incident | None = None
+        self.reported_step = 0
         self.state: EventChange | None = None
         self.changes = 0
         self.pending: _Pending | None = None
-
-    @property
-    def reported(self) -> Incident | None:
-        """The finding that it was last reported as."""
-        return self.told.finding if self.told else None
-
-    @property
-    def reported_step(self) -> int:
-        """The last step of the log when it was last reported."""
-        return (self.told.diagnosis.run.last_step or 0) if self.told else 0
 
     @property
     def is_open(self) -> bool:
@@ -183,14 +174,13 @@ class _Event:
         before = self.reported
         if before is None:
             return EventChange.OPENED
-        graver = finding.leaf.severity.rank > before.leaf.severity.rank
+        graver = finding.leaf.severity.rank - before.leaf.severity.rank
         if not self.is_open:
             # A finding goes on describing what is over for as long as its rows are in the log.
-            return EventChange.OPENED if self.state is EventChange.WITHDRAWN or finding.open or graver else None
-        if graver:
-            return EventChange.WORSE
-        if before.leaf.id not in {part.leaf.id for part in finding.parts}:
-            return EventChange.RENAMED  # else what was reported is a part of what describes it now
+            is_anew = self.state is EventChange.WITHDRAWN or finding.open or graver > 0
+            return EventChange.OPENED if is_anew else None
+        if graver:  # a name that says no more is no news
+            return EventChange.WORSE if graver > 0 else EventChange.RENAMED
         return EventChange.CLOSED if before.open and not finding.open else None
 
     def now(
@@ -286,13 +276,9 @@ class Announcer:
         self._judged = True
         return tuple(sorted(news, key=lambda item: not item.change.is_finding))
 
-    def forget(self, path: str) -> Iterator[Outcome]:
-        """Forget the events of a log whose rows are gone; yield what was last reported of each run with an open one."""
-        gone = [event for event in self._events if _file(event.run) == path]
-        self._events = [event for event in self._events if event not in gone]
-        for news in {event.run: event.told for event in gone if event.is_open}.values():
-            if news is not None:
-                yield Outcome(f"{news.run} before it was written anew", news.diagnosis)
+    def forget(self, path: str) -> None:
+        """Forget the events of a log whose rows are gone."""
+        self._events = [event for event in self._events if _file(event.run) != path]
 
     def _forget_ahead(self, key: str, name: str, diagnosis: Diagnosis) -> Iterator[News]:
         """Forget what lies beyond the end of a log in which another run began; what was open is over."""
@@ -377,12 +363,11 @@ class Announcer:
         finding = pending.finding
         earlier = [item.reported.leaf.id for item in self._events if item.run == event.run and item.reported]
         before = event.reported.leaf.id if event.reported is not None else ""
+        event.reported, event.reported_step = finding, diagnosis.run.last_step or 0
         event.state, event.pending = pending.change, None
         event.changes += 1
         rows, again = self._logs[event.run][0], bool(before) or finding.leaf.id in earlier
-        first, change = pending.first_rows, pending.change
-        event.told = News(name, finding, diagnosis, rows, first, again, change, event.number, before)
-        return event.told
+        return News(name, finding, diagnosis, rows, pending.first_rows, again, pending.change, event.number, before)
 
 
 def row_count(run: Run) -> int:
@@ -509,7 +494,7 @@ class Watching:
 
     Attributes:
         outcomes: what was found at the last judgement.
-        kept: what was reported of rows that are gone.
+        kept: the alarms of rows that are gone.
     """
 
     def __init__(
@@ -547,18 +532,13 @@ class Watching:
             return self._judged(size)
         return ()
 
-    def lost(self, paths: Collection[str]) -> tuple[News, ...]:
-        """Report of logs whose rows are gone what waits for further ones, and keep what was reported of them."""
-        news: tuple[News, ...] = ()
-        for path in paths:
-            gone = [
-                item
-                for item in self.outcomes
-                if isinstance(item.found, Diagnosis) and _file(_key(item.found.run)) == path
-            ]
-            news += self.announcer.judged(gone, final=True, now=self.clock())
-            self.kept += self.announcer.forget(path)
-        return news
+    def lost(self, path: str) -> None:
+        """Keep the alarms of a log whose rows are gone: no later row can refute them."""
+        for item in self.outcomes:
+            alarms = item.verdict in (Severity.WARNING, Severity.CRITICAL)
+            if alarms and isinstance(item.found, Diagnosis) and _file(_key(item.found.run)) == path:
+                self.kept.append(item._replace(name=f"{item.name} before it was written anew"))
+        self.announcer.forget(path)
 
     def ended(self, size: int) -> tuple[News, ...]:
         """Judge the log without waiting for further rows: for the last time, or since it has fallen silent."""

@@ -10,14 +10,13 @@ import time
 import weakref
 from contextlib import suppress
 from enum import StrEnum
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from stabtree.common.endings import FINISHED, ending_of
 from stabtree.common.errors import StabtreeError
 from stabtree.common.stats import interval
 from stabtree.common.text import clean
-from stabtree.frameworks.load import frameworks
 from stabtree.loaders.folder import MAX_DEPTH, is_file
 from stabtree.loaders.paths.find import expanded
 from stabtree.tools.live.events import Signs
@@ -47,13 +46,7 @@ SILENT_SECONDS, DEAD_SECONDS = 300.0, 10.0
 """Without a byte, after which no more rows are waited for; behind an error, after which the process is dead."""
 SETTLED_SECONDS, SETTLED_TIMES = 60.0, 2
 """Without a byte, after which a run that says it is complete is believed; in times of the longest pause so far."""
-TAIL_BYTES = 4096
 _NUMBER = re.compile(r"\d+")
-# What most trainers write last, of the whole run and not of a part of it.
-_LAST = (
-    r"(?:^|[\r\n])(?![^\r\n]*\b(?:epoch|fold|phase|round|stage)\b)"
-    r"[^\r\n]*\btraining(?: is| has)?(?: been)? (?:completed?|finished)\b"
-)
 
 
 class Growth(NamedTuple):
@@ -250,7 +243,7 @@ class Follower:
                 if file.lost:
                     lost.add(path)
                 if anew:
-                    rows = "are gone, what was reported of them stays" if file.lost else "still count"
+                    rows = "are gone, and their alarms stay" if file.lost else "still count"
                     notes.append(f"{clean(file.name)} was written anew: its old rows {rows}")
             file.problem = problem
         size = sum(file.size + file.rewrites for file in self._files.values() if file.is_log)
@@ -349,16 +342,16 @@ class Session:
 
     @property
     def outcomes(self) -> Sequence[Outcome]:
-        """What was last found, and what was reported of rows that are gone."""
+        """What was last found, and the alarms of rows that are gone."""
         return (*self._watching.outcomes, *self._watching.kept)
 
     def rounds(self) -> Iterator[Round]:
         """Yield what each look brings; the last one comes after a last judgement."""
         while True:
-            growth = self._follower.look()
-            news = self._watching.lost(growth.lost)
+            growth = self._look()
+            news: tuple[News, ...] = ()
             if growth.size:
-                news += self._watching.grown(growth.size, sign=growth.sign)
+                news = self._watching.grown(growth.size, sign=growth.sign)
             # After a long silence what waits for further rows is reported without them.
             patience = SILENT_SECONDS
             if self._watching.announcer.awaits_end:
@@ -373,9 +366,14 @@ class Session:
                 break
             roused = self._watching.waits and self._clock() - self._grew < self._every
             self._sleep(min(self._every, ROUSED_SECONDS) if roused else self._every)
+        growth = self._look()
+        yield self._round(growth, self._watching.ended(growth.size))
+
+    def _look(self) -> Growth:
         growth = self._follower.look()
-        news = self._watching.lost(growth.lost)
-        yield self._round(growth, news + self._watching.ended(growth.size))
+        for path in growth.lost:
+            self._watching.lost(path)
+        return growth
 
     def _round(self, growth: Growth, news: tuple[News, ...]) -> Round:
         now = self._clock()
@@ -430,26 +428,10 @@ class Session:
 
 
 def is_complete(run: Run) -> bool:
-    """Return whether a run made all its steps, or its trainer's last line is at the end of the log."""
+    """Return whether a run made all its steps, or its log ends with a line that says so."""
     loss, last = run.get("loss"), run.last_step
     if loss is not None and last is not None:
         counted_from_one = int(loss.steps[0] > 0)
         if last + interval(loss.steps) > run.planned_step + counted_from_one:
             return True
-    for path in (Path(source.path) for source in run.sources):
-        try:
-            if is_file(path):  # a pipe in its place would be waited for
-                with path.open("rb") as stream:
-                    stream.seek(max(0, path.stat().st_size - TAIL_BYTES))
-                    if last_line().search(stream.read(TAIL_BYTES)):
-                        return True
-        except (OSError, ValueError):
-            continue
-    return False
-
-
-@cache
-def last_line() -> re.Pattern[bytes]:
-    """Return what finds the last line of a complete run, by any trainer."""
-    lines = [framework.log.last_line for framework in frameworks().values() if framework.log.last_line]
-    return re.compile("|".join((*lines, _LAST)).encode(), re.IGNORECASE)
+    return any(line.at_end and ending_of(line.text) == FINISHED for line in run.lines)

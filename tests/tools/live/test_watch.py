@@ -195,7 +195,6 @@ def test_what_waits_for_rows_is_told_when_none_follows(
         ("{'train_runtime': 12.5, 'train_loss': 1.5}\n", End.COMPLETE),
         ("Training completed.\n", End.COMPLETE),
         ("epoch 3: 100%|###|\rTraining has finished\n", End.COMPLETE),
-        ("Training done right: a guide\n", End.STALLED),
         ("Epoch 1: training finished, validating\n", End.STALLED),
     ],
 )
