@@ -155,13 +155,15 @@ def gradients_vanish(loss: Series, grad_norm: Series, *, share: float, loss_shar
     the loss ends above `loss_share` of its first level. A loss that has gone to 0 takes its
     gradients along: no fault.
     """
-    begin, end, trend = ends_and_trend(finite(grad_norm)[1], shared.LEVELS)
+    steps, norms = finite(grad_norm)
+    begin, end, trend = ends_and_trend(norms, shared.LEVELS)
     first, last, _ = ends_and_trend(finite(loss)[1], shared.LEVELS)
     text = f"grad_norm goes from {figure(begin)} to {figure(end)} while the loss goes from {figure(first, 4)} to "
     text += figure(last, 4)
     found = (Evidence(text, "grad_norm", (), end, share * begin),)
     high = weakest(above(last, loss_share * first), whether(first > 0))
-    return measured(weakest(below(end, share * begin), above(-trend, shared.TREND_Z), high), found)
+    strength = weakest(below(end, share * begin), above(-trend, shared.TREND_Z), high)
+    return measured(strength, found, onset_step=left_course(steps, -norms).first_bad_step if strength >= 0 else None)
 
 
 MEASURED = "measured"
