@@ -163,7 +163,10 @@ def gradients_vanish(loss: Series, grad_norm: Series, *, share: float, loss_shar
     found = (Evidence(text, "grad_norm", (), end, share * begin),)
     high = weakest(above(last, loss_share * first), whether(first > 0))
     strength = weakest(below(end, share * begin), above(-trend, shared.TREND_Z), high)
-    return measured(strength, found, onset_step=left_course(steps, -norms).first_bad_step if strength >= 0 else None)
+    if strength < 0:
+        return measured(strength, found)
+    left = left_course(steps, -np.log(np.maximum(norms, 1e-12 * begin)))
+    return measured(strength, found, onset_step=left.first_bad_step, last_good_step=left.last_good_step)
 
 
 MEASURED = "measured"

@@ -13,7 +13,6 @@ import math
 import time
 from collections import Counter
 from enum import StrEnum
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.diagnosis.result import STRONG, Diagnosis
@@ -278,10 +277,6 @@ class Announcer:
         self._judged = True
         return tuple(sorted(news, key=lambda item: not item.change.is_finding))
 
-    def forget(self, path: str) -> None:
-        """Forget the events of a log whose rows are gone."""
-        self._events = [event for event in self._events if _file(event.run) != path]
-
     def _forget_ahead(self, key: str, name: str, diagnosis: Diagnosis) -> Iterator[News]:
         """Forget what lies beyond the end of a log in which another run began; what was open is over."""
         rows, last = self._logs[key][0], diagnosis.run.last_step or 0
@@ -430,11 +425,6 @@ def _key(run: Run) -> str:
     return f"{run.sources[0].path if run.sources else ''}\0{run.name}"
 
 
-def _file(key: str) -> str:
-    """Return the absolute path of the file of a run."""
-    return str(Path(key.partition("\0")[0]).absolute())
-
-
 def _kinds(finding: Incident) -> set[str]:
     """Return the kinds of event that a finding describes, and its leaves."""
     kinds: set[str] = set()
@@ -509,7 +499,6 @@ class Watching:
 
     Attributes:
         outcomes: what was found at the last judgement.
-        kept: the alarms of rows that are gone.
     """
 
     def __init__(
@@ -524,7 +513,6 @@ class Watching:
         self._judge, self.announcer, self._in_loop, self.clock = judge, announcer, in_loop, clock
         self._cost = cost or clock
         self.outcomes: Sequence[Outcome] = ()
-        self.kept: list[Outcome] = []
         self._size = self._read = 0
         self._begun = self._ended = clock()
         self._last_seconds = 0.0
@@ -550,14 +538,6 @@ class Watching:
         if is_due:
             return self._judged(size)
         return ()
-
-    def lost(self, path: str) -> None:
-        """Keep the alarms of a log whose rows are gone: no later row can refute them."""
-        for item in self.outcomes:
-            alarms = item.verdict in (Severity.WARNING, Severity.CRITICAL)
-            if alarms and isinstance(item.found, Diagnosis) and _file(_key(item.found.run)) == path:
-                self.kept.append(item._replace(name=f"{item.name} before it was written anew"))
-        self.announcer.forget(path)
 
     def ended(self, size: int) -> tuple[News, ...]:
         """Judge the log without waiting for further rows: for the last time, or since it has fallen silent."""

@@ -36,7 +36,7 @@ DATABASES = (".db", ".sqlite", ".sqlite3")
 """SQLite writes to a file beside its database first."""
 SMALL_BYTES = 1 << 16
 """A larger file that a judgement did not read is no log."""
-MAX_NEW, HEAD_BYTES = 1 << 20, 1 << 12
+HEAD_BYTES = 1 << 12
 MAX_HELD, CAN_HOLD = 200, sys.platform != "win32"
 """So many files are held open; on Windows nobody could move such a file."""
 SIGN = re.compile(rb"\b(nan|inf|infinity)\b", re.IGNORECASE)
@@ -56,129 +56,91 @@ class Growth(NamedTuple):
         size: their size in bytes.
         sign: whether new text holds a NaN or an infinity.
         notes: on files.
-        lost: the logs of which rows that were read are gone, by absolute path.
     """
 
     size: int
     sign: bool = False
     notes: tuple[str, ...] = ()
-    lost: frozenset[str] = frozenset()
-
-
-class _Part:
-    """One of the files that a log was written to, held open where that hinders nobody: it may be moved or deleted."""
-
-    def __init__(self, path: Path, *, held: bool) -> None:
-        self.size = self.grown = self._time = 0
-        self.head, self.is_touched = b"", False
-        self._path = path
-        self._file: int | Path = path
-        if held:
-            self._file = os.open(path, os.O_RDONLY)
-            weakref.finalize(self, os.close, self._file)
-
-    def status(self) -> os.stat_result:
-        """Return its size and which file it is."""
-        return os.stat(self._file)  # noqa: PTH116 - a path or a descriptor
-
-    def read(self, begin: int = 0, size: int = -1) -> bytes:
-        """Return what it holds from a place on."""
-        with open(self._file, "rb", closefd=not isinstance(self._file, int)) as file:
-            file.seek(begin)
-            return file.read(size)
-
-    def grew(self) -> bytes:
-        """Return the end of what was written to it since the last look."""
-        status, before = self.status(), self.size
-        self.grown = status.st_size - before
-        self.is_touched = self.grown < 0 or (not self.grown and status.st_mtime_ns != self._time)
-        self.size, self._time = status.st_size, status.st_mtime_ns
-        if not before:
-            self.head = self.read(0, HEAD_BYTES)
-        return self.read(max(before, self.size - MAX_NEW), MAX_NEW) if self.grown > 0 else b""
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether it is written over each time, as a state is."""
-        return self._path.suffix == ".json" or b"\0" in self.head
 
 
 class _Watched:
-    """A log that may grow, and what was last seen of it; `name` is its path as it was given.
+    """A log that may grow, and what was read of it; `name` is its path as it was given.
 
-    What was read stays read: a log that is rotated or replaced is a chain of files, of which the last is still written.
+    What was read stays read: a log that is rotated, cut or replaced goes on in another part. Its file is held open
+    where that hinders nobody, and read to its end wherever it was moved.
     """
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.parts: list[_Part] = []
-        self.rewrites = 0
-        self.is_log, self.lost = True, False
+        self.parts: list[bytearray] = []
+        self._size = 0
         self.problem = ""
+        self._file: int | Path = Path(name)
 
     @property
     def size(self) -> int:
         """The bytes of all its parts."""
-        return sum(part.size for part in self.parts)
+        return sum(map(len, self.parts[:-1])) + self._size
 
-    def look(self, *, hold: bool) -> tuple[bytes, bool]:
+    def look(self, *, hold: bool, keep: bool) -> tuple[bytes, bool]:
         """Return what came since the last look, and whether the log was begun anew.
+
+        Args:
+            hold: whether to hold its file open.
+            keep: whether to keep what it holds: what nobody named or judged may be anything.
 
         Raises:
             OSError: where it is not there, or is no regular file.
         """
-        path, self.lost = Path(self.name), False
-        new = b"".join([part.grew() for part in self.parts])  # also of what no longer lies there
-        status = path.stat()
+        path, new = Path(self.name), b""
+        if self.parts and keep:
+            new = self._read(len(self.parts[-1]))
+            self.parts[-1] += new
+            self._size = max(self._size, len(self.parts[-1]))
+        status, is_first = path.stat(), not self.parts
         if not is_file(path):
             raise OSError(0, "is not a regular file")
-        if not self.parts:
-            self.parts = [_Part(path, held=hold)]
-            self.parts[0].grew()
-            return b"", False
-        last = self.parts[-1]
-        if not os.path.samestat(status, last.status()):
-            part = _Part(path, held=hold)
-            new += part.grew()
-            if is_whole := last.is_whole or part.size >= last.size:
-                del self.parts[-1]
-                self.rewrites += part.size <= last.size
-                self.lost = not (last.is_whole or part.head.startswith(last.head))
-            self.parts.append(part)
-            return new, self.lost or not is_whole
-        before = last.head
-        if last.grown or last.is_touched:
-            last.head = last.read(0, HEAD_BYTES)
-        if last.is_whole or (last.grown >= 0 and last.head.startswith(before)):
-            self.rewrites += last.is_touched
+        is_moved = is_first or not os.path.samestat(status, os.stat(self._file))  # noqa: PTH116 - or a descriptor
+        last = self.parts[-1] if self.parts else bytearray()
+        if not is_moved and status.st_size >= self._size and self._read(0, len(last[:HEAD_BYTES])) == last[:HEAD_BYTES]:
+            self._size = status.st_size
             return new, False
-        copy = self._copy(before, last.size - last.grown)
-        self.parts[-1:-1] = copy
-        self.lost = not copy
-        return new, True
+        if not is_moved and last:
+            last[:] = self._copied(bytes(last)) or last
+        elif hold and is_moved:
+            self._file = os.open(path, os.O_RDONLY)
+            weakref.finalize(self, os.close, self._file)
+        text = self._read(0) if keep else b""
+        # What is written over as a whole, as a table or a state by each epoch, holds its old rows itself.
+        is_whole = status.st_size >= self._size or path.suffix == ".json" or b"\0" in last[:HEAD_BYTES]
+        self.parts[len(self.parts) - is_whole :] = [bytearray(text)]
+        self._size = status.st_size
+        return b"" if is_first else new + text, not is_whole
 
-    def _copy(self, head: bytes, size: int) -> list[_Part]:
-        """Return the copy that was made of a log before it was cut to nothing, which begins as it did."""
+    def _read(self, begin: int, size: int = -1) -> bytes:
+        with open(self._file, "rb", closefd=not isinstance(self._file, int)) as file:
+            file.seek(begin)
+            return file.read(size)
+
+    def _copied(self, text: bytes) -> bytes:
+        """Return the copy that was made of a log before it was cut to nothing; nothing where there is none."""
         path = Path(self.name)
-        for file in path.parent.glob(f"{glob.escape(path.name)}?*") if head else ():
+        for file in path.parent.glob(f"{glob.escape(path.name)}?*"):
             with suppress(OSError):
-                if is_file(file) and file.stat().st_size >= size:
-                    copy = _Part(file, held=CAN_HOLD)
-                    copy.grew()
-                    if copy.head.startswith(head):
-                        return [copy]
-        return []
+                if is_file(file) and file.stat().st_size >= len(text) and (copy := file.read_bytes()).startswith(text):
+                    return copy
+        return b""
 
     def text(self) -> bytes:
         """Return what the log holds; nothing where that is what lies at its place."""
-        if not self.parts or (len(self.parts) == 1 and Path(self.name).exists()):
+        if not any(self.parts) or (len(self.parts) == 1 and Path(self.name).exists()):
             return b""
         text = b""
-        for new in (part.read() for part in self.parts):
-            if new.startswith(text):
-                text = new  # written anew, and longer
-            elif not text.startswith(new):  # as a header alone
-                text += new
+        for part in self.parts:
+            if part.startswith(text):
+                text = bytes(part)  # written anew, and longer
+            elif not text.startswith(part):  # as a header alone
+                text += part
         return text
 
 
@@ -196,16 +158,11 @@ class Follower:
         self._looks = 0
 
     def judged(self, files: Iterable[str]) -> None:
-        """Take in which files a judgement read, such as the one that a manifest names; larger others are no logs."""
+        """Take in which files a judgement read, such as the one that a manifest names."""
         read = {str(Path(file).absolute()) for file in files}
         if read - self._read:
             self._looks = 0
         self._read |= read
-        if not read:
-            return
-        for path, file in self._files.items():
-            is_read = not self._read.isdisjoint({path, *map(str, Path(path).parents)})
-            file.is_log = is_read or file.name in self._paths or file.size <= SMALL_BYTES
 
     def contents(self) -> dict[str, bytes]:
         """Return by absolute path what those logs hold that are more than their file."""
@@ -220,13 +177,14 @@ class Follower:
         self._looks += 1
         notes: list[str] = []
         signs: set[str] = set()
-        lost: set[str] = set()
+        total = 0
         for count, (path, file) in enumerate(list(self._files.items())):
-            if not file.is_log:
-                continue
+            keep = file.name in self._paths or not self._read.isdisjoint({path, *map(str, Path(path).parents)})
+            if self._read and not keep and file.size > SMALL_BYTES:
+                continue  # no log
             problem = ""
             try:
-                new, anew = file.look(hold=CAN_HOLD and count < MAX_HELD)
+                new, anew = file.look(hold=CAN_HOLD and count < MAX_HELD, keep=keep)
             except (OSError, ValueError) as error:
                 is_gone = isinstance(error, FileNotFoundError)
                 if is_gone and lists and file.name not in self._paths:
@@ -240,14 +198,11 @@ class Follower:
             else:
                 if SIGN.search(new):
                     signs.add(file.name)
-                if file.lost:
-                    lost.add(path)
                 if anew:
-                    rows = "are gone, and their alarms stay" if file.lost else "still count"
-                    notes.append(f"{clean(file.name)} was written anew: its old rows {rows}")
+                    notes.append(f"{clean(file.name)} was written anew: its old rows still count")
             file.problem = problem
-        size = sum(file.size + file.rewrites for file in self._files.values() if file.is_log)
-        return Growth(size, self._signs.call(frozenset(signs)), tuple(notes), frozenset(lost))
+            total += file.size
+        return Growth(total, self._signs.call(frozenset(signs)), tuple(notes))
 
     def _list(self) -> Iterator[str]:
         """Yield the files that may be logs."""
@@ -342,13 +297,13 @@ class Session:
 
     @property
     def outcomes(self) -> Sequence[Outcome]:
-        """What was last found, and the alarms of rows that are gone."""
-        return (*self._watching.outcomes, *self._watching.kept)
+        """What was last found."""
+        return self._watching.outcomes
 
     def rounds(self) -> Iterator[Round]:
         """Yield what each look brings; the last one comes after a last judgement."""
         while True:
-            growth = self._look()
+            growth = self._follower.look()
             news: tuple[News, ...] = ()
             if growth.size:
                 news = self._watching.grown(growth.size, sign=growth.sign)
@@ -366,29 +321,22 @@ class Session:
                 break
             roused = self._watching.waits and self._clock() - self._grew < self._every
             self._sleep(min(self._every, ROUSED_SECONDS) if roused else self._every)
-        growth = self._look()
-        yield self._round(growth, self._watching.ended(growth.size))
-
-    def _look(self) -> Growth:
         growth = self._follower.look()
-        for path in growth.lost:
-            self._watching.lost(path)
-        return growth
+        yield self._round(growth, self._watching.ended(growth.size))
 
     def _round(self, growth: Growth, news: tuple[News, ...]) -> Round:
         now = self._clock()
         if growth.size != self._size:
             self._longest = max(self._longest, now - self._grew) if self._size else 0.0
             self._size, self._grew, self._complete = growth.size, now, None
-        if self._watching.outcomes is not self._judged:
-            self._judged, self._complete = self._watching.outcomes, None
+        if self.outcomes is not self._judged:
+            self._judged, self._complete = self.outcomes, None
             runs = [item.found.run for item in self._judged if not isinstance(item.found, StabtreeError)]
             self._follower.judged(source.path for run in runs for source in run.sources)
-        return Round(news, growth.notes, growth.size > 0, self.outcomes, now - self._grew)
+        return Round(news, growth.notes, growth.size > 0, self._judged, now - self._grew)
 
     def _notes(self) -> Iterator[str]:
         """Yield what can't be read and which settings are doubtful, each once: nothing else says so before the end."""
-        new: dict[str, list[str]] = {}
         for name, found in self._judged:
             texts: Sequence[str]
             if isinstance(found, StabtreeError):
@@ -399,10 +347,7 @@ class Session:
                 key = name, _NUMBER.sub("", text)  # a line or a count, which goes on as the log does
                 if key not in self._noted:
                     self._noted.add(key)
-                    new.setdefault(text, []).append(name)
-        for text, (name, *others) in new.items():
-            more = f" (and {len(others)} more)" if others else ""
-            yield f"{clean(name)}{more}: {clean(text)}"
+                    yield f"{clean(name)}: {clean(text)}"
 
     def _ends(self, news: Sequence[News]) -> bool:
         self.silence = self._clock() - self._grew

