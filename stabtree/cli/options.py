@@ -131,9 +131,8 @@ class JudgeOptions(Struct, frozen=True):
 def output_option(kind: str) -> Any:
     """Declare `--output` for a kind of result."""
     others = ", ".join(name for name in names(kind) if name != SCREEN)
-    return _print(
-        "--output NAME[=FILE]", f"Print {SCREEN} (default), {others}, or write it to FILE; may be given several times."
-    )
+    text = f"Print {SCREEN} (default), {others}, or write it to FILE; may be given several times."
+    return _print("--output NAME[=FILE]", text)
 
 
 def full_option(about: str) -> Any:
@@ -325,6 +324,5 @@ def _parameters(cls: Any, hint: Any) -> Iterator[inspect.Parameter]:
         default = field.default
         if get_origin(plain) is tuple:  # Typer's word for an option that may be given several times is a list
             plain, default = list[get_args(plain)[0]] | None, None  # type: ignore[misc]
-        yield inspect.Parameter(
-            field.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[plain, declared]
-        )
+        kind, annotation = inspect.Parameter.KEYWORD_ONLY, Annotated[plain, declared]
+        yield inspect.Parameter(field.name, kind, default=default, annotation=annotation)

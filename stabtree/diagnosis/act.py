@@ -245,8 +245,7 @@ class Wording(Struct, dict=True):
         """
         known, series = self.run.setting(knob), self.run.get("lr")
         if knob != "lr" or known is not None or series is None:
-            rate = rate_by(self.run, self.item.onset_step) if knob == "lr" else None
-            return known if rate is None else rate
+            return (knob == "lr" and rate_by(self.run, self.item.onset_step)) or known
         steps, values = finite(series)
         onset = self.item.onset_step
         end = len(values) if onset is None else rows_upto(steps, onset)

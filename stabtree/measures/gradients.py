@@ -365,9 +365,8 @@ def weights_move(
         zero = float(np.mean(values == 0)) if len(values) else 0.0
         if zero > shared.SHARE_HALF:
             text = f"grad_norm is exactly 0 in {zero:.0%} of its rows"
-            return Answer(
-                "no_gradient", (Evidence(text, "grad_norm", (int(grad_norm.steps[0]),), zero, shared.SHARE_HALF),)
-            )
+            found = Evidence(text, "grad_norm", (int(grad_norm.steps[0]),), zero, shared.SHARE_HALF)
+            return Answer("no_gradient", (found,))
     norms = _largest(weight_norm or {}, "weight_norm", lambda v: float(np.ptp(v)) / float(v[0]) if v[0] > 0 else None)
     ratios = _largest(update_ratio or {}, "update_ratio", lambda v: float(np.abs(v).max()))
     if ratios is not None and (norms is None or (ratios[0] > 0 and norms[0] <= STILL)):

@@ -310,11 +310,9 @@ def scale_drifts_down(loss_scale: Series, *, octaves: float, late_halvings: int)
     steps, values = finite(loss_scale)
     still = lowest(loss_scale) == highest(loss_scale)
     if lowest(loss_scale) <= 0 or still:
-        text = (
-            f"the loss scale is {figure(values[0], 6)} throughout"
-            if still
-            else "the loss scale is 0 in places: no drift"
-        )
+        text = "the loss scale is 0 in places: no drift"
+        if still:
+            text = f"the loss scale is {figure(values[0], 6)} throughout"
         return Answer(NO, (Evidence(text, "loss_scale", (), 0.0, octaves),), strength=-FARTHEST)
     logs = np.log2(values)
     below, late = float(logs.max() - logs[-1]), float(logs[len(logs) // 2] - logs[-1])

@@ -42,7 +42,7 @@ _NAMES = {
     ),
     "observed": (
         "from_rewards eval_repeats rows_logged rate_judged rows_up norm_steady lone_infinite_norms loss_trend "
-        "rate_times_usual rate_times_planned rate_at_onset rate_left rate_is_constant onset_share rise_form rise_times "
+        "rate_times_usual rate_at_onset rate_left rate_is_constant onset_share rise_form rise_times "
         "came_back gradient_first spikes_counted passes resumed_before norm_level norm_times "
         "norm_fades start_over_chance loss_size loss_below_zero loss_gain loss_scatter same_digits "
         "loss_zero_share finite_after nan_from_start rise_before_nan sound_terms loss_alone "

@@ -259,9 +259,8 @@ def lr_restarts(run: Run, lr: Series, *, low_share: float, back_share: float = s
     `back_share` of that again.
     """
     if not run.resumes:
-        return Answer(
-            NO, (Evidence("the steps of the log never go back: no resume is seen", "lr", (), 0.0, low_share),)
-        )
+        text = "the steps of the log never go back: no resume is seen"
+        return Answer(NO, (Evidence(text, "lr", (), 0.0, low_share),))
     steps, values = finite(lr)
     for resume in run.resumes:
         at = int(np.searchsorted(steps, resume.to_step))

@@ -94,16 +94,12 @@ class Recorder:
 
         Where several ranks log the run, it is None until the step that they stop at, and on all of them a finding then.
         """
-        if self._judge:
-            return self._judge.should_stop
-        return None
+        return self._judge.should_stop if self._judge else None
 
     @property
     def news(self) -> tuple[News, ...]:
         """All findings that were reported so far."""
-        if self._judge:
-            return self._judge.news
-        return ()
+        return self._judge.news if self._judge else ()
 
     def config(self, settings: Mapping[str, Any] | None = None, **named: Any) -> None:
         """Write what the run was started with: `dtype="bf16"`, `optimizer="AdamW"`, `lr=3e-4`, `warmup_steps=100`."""

@@ -263,18 +263,13 @@ def test_what_was_read_of_a_log_that_is_begun_anew_stays_read(tmp_path: Path, ho
     assert sum("written anew" in note for round_ in rounds for note in round_.notes) == 1
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".json"])
-def test_a_log_that_is_written_over_as_a_whole_is_one_log(tmp_path: Path, suffix: str) -> None:
+def test_a_log_that_is_written_over_as_a_whole_is_one_log(tmp_path: Path) -> None:
     """As by each epoch: its rows are those of the last file."""
-    path = tmp_path / f"run{suffix}"
-    rows = lines("csv", falling(60))
+    path, rows = tmp_path / "run.csv", lines("csv", falling(60))
 
     def write_over(count: int) -> None:
-        if suffix == ".json":
-            state_file(path, falling(60)[:count])
-        else:
-            path.with_name("beside").write_text("".join(rows[:count]), encoding="utf-8")
-            path.with_name("beside").replace(path)
+        path.with_name("beside").write_text("".join(rows[:count]), encoding="utf-8")
+        path.with_name("beside").replace(path)
 
     session, rounds = watched(path, [partial(write_over, count) for count in (20, 30, 40, 60)])
     assert said(session.outcomes) == said(judged(path)())
