@@ -216,11 +216,8 @@ class Reporter:
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self._clear()
-        try:
-            if kind is not KeyboardInterrupt:
-                self._hook.wait()
-        finally:  # a second Ctrl-C while waiting
-            self._hook.drop()
+        if kind is not KeyboardInterrupt:
+            self._hook.wait()
         self._notes(self._hook.notes())
 
     def report(self, round_: Round) -> None:
@@ -367,10 +364,6 @@ class Hook:
     def wait(self) -> None:
         """Wait for what still runs."""
         wait(self._runs)
-
-    def drop(self) -> None:
-        """Run nothing more."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _run(words: list[str], event: str) -> str:

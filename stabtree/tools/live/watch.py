@@ -30,13 +30,12 @@ if TYPE_CHECKING:
 
 LISTED_EVERY = 10
 """Looks after which folders are searched for new files."""
-MAX_FILES, MAX_ENTRIES = 1000, 20_000
+MAX_FILES, MAX_ENTRIES, HEAD_BYTES = 1000, 20_000, 1 << 12
 WEIGHTS = (".pt", ".pth", ".bin", ".safetensors", ".ckpt", ".npz", ".npy", ".distcp", ".png", ".keras", ".h5")
 DATABASES = (".db", ".sqlite", ".sqlite3")
 """SQLite writes to a file beside its database first."""
 SMALL_BYTES = 1 << 16
 """A larger file that a judgement did not read is no log."""
-HEAD_BYTES = 1 << 12
 MAX_HELD, CAN_HOLD = 200, sys.platform != "win32"
 """So many files are held open; on Windows nobody could move such a file."""
 SIGN = re.compile(rb"\b(nan|inf|infinity)\b", re.IGNORECASE)
@@ -374,9 +373,7 @@ class Session:
 
 def is_complete(run: Run) -> bool:
     """Return whether a run made all its steps, or its log ends with a line that says so."""
-    loss, last = run.get("loss"), run.last_step
-    if loss is not None and last is not None:
-        counted_from_one = int(loss.steps[0] > 0)
-        if last + interval(loss.steps) > run.planned_step + counted_from_one:
-            return True
+    loss, last = run.get("loss"), run.last_step or 0
+    if loss is not None and last + interval(loss.steps) > run.planned_step + int(loss.steps[0] > 0):
+        return True
     return any(line.at_end and ending_of(line.text) == FINISHED for line in run.lines)

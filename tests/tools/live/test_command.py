@@ -17,7 +17,7 @@ from unittest import mock
 import pytest
 
 from stabtree.common.errors import StabtreeError
-from stabtree.tools.live.command import EXEC_AT_ONCE, Hook, Stop
+from stabtree.tools.live.command import Hook, Stop
 from tests.cli.command import Done, Terminal, failed, run
 from tests.cli.test_recipes import BASH, broken, process
 from tests.conftest import FIXTURES, ROOT
@@ -199,17 +199,6 @@ def test_a_command_that_hangs_is_ended(tmp_path: Path, monkeypatch: pytest.Monke
         hook.wait()
         assert hook.notes() == ["--exec took longer than 0.5 seconds, and was ended"]
         assert not pipe.read()  # which ends when nobody is left to write
-
-
-@POSIX
-def test_few_commands_run_beside_each_other(tmp_path: Path) -> None:
-    """Of many findings at once each has its command, and only so many of them run at a time."""
-    hook = Hook(f"sh -c 'mkdir {tmp_path}/$$'")
-    for _ in range(2 * EXEC_AT_ONCE):
-        hook.start("{}")
-    hook.wait()
-    assert not hook.notes()
-    assert len([*tmp_path.iterdir()]) == 2 * EXEC_AT_ONCE
 
 
 @POSIX
