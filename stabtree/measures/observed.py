@@ -129,9 +129,9 @@ def _around(event: Moment, series: Series) -> tuple[Floats, Floats]:
 
 
 @measure()
-def rate_times_usual(event: Moment, run: Run, context: Context, lr: Series | None = None) -> Seen | None:
+def rate_times_usual(run: Run, context: Context, lr: Series | None = None) -> Seen | None:
     """Return how many times the highest usual rate it is: 1 for a usual one, below 1 a part of the lowest."""
-    rate = rate_by(run, event.onset_step) or peak_rate(run, lr)
+    rate = peak_rate(run, None) or peak_rate(run, lr)  # as configured, else as logged
     usual = usual_rates(run, context)
     if rate is None or usual is None:
         return None
