@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import gc
 import os
+import signal
 import sys
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -173,6 +174,7 @@ def entry() -> None:
     if COMPLETE in os.environ:
         _program()(prog_name="stabtree")  # answers the shell, and exits
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that a scan ends its workers
     code = main()
     for stream in (sys.stdout, sys.stderr):
         try:

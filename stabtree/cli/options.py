@@ -131,9 +131,8 @@ class JudgeOptions(Struct, frozen=True):
 def output_option(kind: str) -> Any:
     """Declare `--output` for a kind of result."""
     others = ", ".join(name for name in names(kind) if name != SCREEN)
-    return _print(
-        "--output NAME[=FILE]", f"Print {SCREEN} (default), {others}, or write it to FILE; may be given several times."
-    )
+    text = f"Print {SCREEN} (default), {others}, or write it to FILE; may be given several times."
+    return _print("--output NAME[=FILE]", text)
 
 
 def full_option(about: str) -> Any:
@@ -170,8 +169,8 @@ def reading(read: ReadOptions, settings: Settings) -> dict[str, Any]:
     }
 
 
-def loaded_runs(paths: Sequence[str], read: ReadOptions, settings: Settings) -> list[Loaded]:
-    """Return the runs that paths hold, cut to the steps that are judged.
+def loaded_runs(paths: Sequence[str], read: ReadOptions, settings: Settings, **how: Any) -> list[Loaded]:
+    """Return the runs that paths hold, cut to the steps that are judged; `how` as `load_run` takes it.
 
     Raises:
         StabtreeError: where an option is malformed, or nothing can be read.
@@ -179,10 +178,10 @@ def loaded_runs(paths: Sequence[str], read: ReadOptions, settings: Settings) -> 
     from stabtree.loaders import load_runs
     from stabtree.loaders.paths.joined import cut, stretch_of
 
-    ends, how = stretch_of(read.steps), reading(read, settings)
+    ends = stretch_of(read.steps)
     remote = any("://" in path for path in paths)
     load = extensions.function("fetched_runs") if remote else load_runs
-    return [cut(item, ends) for item in load(*paths, ranks=read.ranks, **how)]
+    return [cut(item, ends) for item in load(*paths, ranks=read.ranks, **reading(read, settings), **how)]
 
 
 class EffectiveSettings(Struct, frozen=True):
@@ -325,6 +324,5 @@ def _parameters(cls: Any, hint: Any) -> Iterator[inspect.Parameter]:
         default = field.default
         if get_origin(plain) is tuple:  # Typer's word for an option that may be given several times is a list
             plain, default = list[get_args(plain)[0]] | None, None  # type: ignore[misc]
-        yield inspect.Parameter(
-            field.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[plain, declared]
-        )
+        kind, annotation = inspect.Parameter.KEYWORD_ONLY, Annotated[plain, declared]
+        yield inspect.Parameter(field.name, kind, default=default, annotation=annotation)

@@ -288,8 +288,10 @@ def binary_kind(data: bytes, text: str) -> str:
     return next((kind for kind, magic in _BINARY.items() if data.startswith(magic)), odd)
 
 
-def open_source(path: str | Path) -> Source:
+def open_source(path: str | Path, content: bytes | None = None) -> Source:
     """Open a file, or standard input for `-`, and detect what it holds; a StabtreeError says why it can't be."""
+    if content is not None:
+        return _sniffed(Source(masked(clean(path)), Path(path), content, len(content), data=content[:HEAD_BYTES]))
     if str(path) == "-":
         if sys.stdin is None:
             raise StabtreeError("is closed", where="standard input", hint="pipe a log in, or name a file")

@@ -15,6 +15,7 @@ from stabtree.common.strength import FARTHEST, above, below, strongest, weakest,
 from stabtree.measures.movers import suffers
 from stabtree.measures.registry import UNGROUPED, Count, Groups, finite, lowest, measure, paired, seen
 from stabtree.measures.spike import Spike
+from stabtree.profile.change import left_course
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -154,13 +155,18 @@ def gradients_vanish(loss: Series, grad_norm: Series, *, share: float, loss_shar
     the loss ends above `loss_share` of its first level. A loss that has gone to 0 takes its
     gradients along: no fault.
     """
-    begin, end, trend = ends_and_trend(finite(grad_norm)[1], shared.LEVELS)
+    steps, norms = finite(grad_norm)
+    begin, end, trend = ends_and_trend(norms, shared.LEVELS)
     first, last, _ = ends_and_trend(finite(loss)[1], shared.LEVELS)
     text = f"grad_norm goes from {figure(begin)} to {figure(end)} while the loss goes from {figure(first, 4)} to "
     text += figure(last, 4)
     found = (Evidence(text, "grad_norm", (), end, share * begin),)
     high = weakest(above(last, loss_share * first), whether(first > 0))
-    return measured(weakest(below(end, share * begin), above(-trend, shared.TREND_Z), high), found)
+    strength = weakest(below(end, share * begin), above(-trend, shared.TREND_Z), high)
+    if strength < 0:
+        return measured(strength, found)
+    left = left_course(steps, -np.log(np.maximum(norms, 1e-12 * begin)))
+    return measured(strength, found, onset_step=left.first_bad_step, last_good_step=left.last_good_step)
 
 
 MEASURED = "measured"
@@ -359,9 +365,8 @@ def weights_move(
         zero = float(np.mean(values == 0)) if len(values) else 0.0
         if zero > shared.SHARE_HALF:
             text = f"grad_norm is exactly 0 in {zero:.0%} of its rows"
-            return Answer(
-                "no_gradient", (Evidence(text, "grad_norm", (int(grad_norm.steps[0]),), zero, shared.SHARE_HALF),)
-            )
+            found = Evidence(text, "grad_norm", (int(grad_norm.steps[0]),), zero, shared.SHARE_HALF)
+            return Answer("no_gradient", (found,))
     norms = _largest(weight_norm or {}, "weight_norm", lambda v: float(np.ptp(v)) / float(v[0]) if v[0] > 0 else None)
     ratios = _largest(update_ratio or {}, "update_ratio", lambda v: float(np.abs(v).max()))
     if ratios is not None and (norms is None or (ratios[0] > 0 and norms[0] <= STILL)):
@@ -478,9 +483,8 @@ def units_die(
     text += f"{begin:.0%} at the beginning"
     metric = "dead_relu_frac" if name == UNGROUPED else f"dead_relu_frac/{name}"
     strength = weakest(above(end, dead_share), strongest(above(end, growth * begin), above(end, all_share)))
-    onset = int(steps[np.argmax(values >= (begin + end) / 2)])
     found = (Evidence(text, metric, (int(steps[0]), int(steps[-1])), end, dead_share),)
-    return measured(strength, found, onset_step=onset)
+    return measured(strength, found, onset_step=left_course(steps, values).first_bad_step)
 
 
 @measure(source="precision P15 and P16")

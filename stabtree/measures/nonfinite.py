@@ -163,9 +163,8 @@ def last_row_alone(run: Run, loss: Series, grad_norm: Series | None = None) -> A
     due = step - loss.steps[-1] == loss.steps[-1] - loss.steps[-2]
     if grad_norm is not None and due and np.array_equal(grad_norm.steps[-2:], loss.steps[-2:]):
         return Answer(NO, (Evidence(f"the row of step {step:,} lacks grad_norm as well", "grad_norm", (step,)),))
-    text = f"only the row of step {step:,} holds no loss" + (
-        ", its grad_norm is finite" if grad_norm is not None else ""
-    )
+    beside = "" if grad_norm is None else ", its grad_norm is finite"
+    text = f"only the row of step {step:,} holds no loss{beside}"
     return Answer(YES, (Evidence(text, "loss", (step,), 1.0, 1.0),))
 
 

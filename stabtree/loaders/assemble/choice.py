@@ -221,9 +221,8 @@ def _with_measures(table: Table, choice: Choice, loss: str) -> Choice:
 def _unknown(table: Table, choice: Choice, role: Role) -> dict[str, Column]:
     """Return the columns of a role that hold values and carry no metric yet."""
     of_role = {name: table.columns[name] for name, reading in choice.readings.items() if reading.role is role}
-    return {
-        name: column for name, column in of_role.items() if column and is_usable(column) and not choice.names.role(name)
-    }
+    usable = {name: column for name, column in of_role.items() if column and is_usable(column)}
+    return {name: column for name, column in usable.items() if not choice.names.role(name)}
 
 
 def _known(table: Table, names: Names) -> frozenset[str]:
@@ -244,9 +243,8 @@ def _has_course(table: Table, names: Names) -> bool:
     if any(names.counts(name) or normalize(name) in CLOCKS for name in table.columns):
         return True
     labelled = any(column is None or column.coded or column.bad for column in table.columns.values())
-    rewarded = any(
-        like.role is Role.REWARD and (like.named or like.metric) for like in map(describe_name, table.columns)
-    )
+    described = map(describe_name, table.columns)
+    rewarded = any(like.role is Role.REWARD and (like.named or like.metric) for like in described)
     return rewarded and table.rows >= MIN_ROWS and not labelled
 
 

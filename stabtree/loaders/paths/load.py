@@ -91,6 +91,7 @@ def load_run(*paths: Any, ranks: bool = False, rerun: Any = None, **options: Any
             format: the name of a loader, where sniffing the content errs.
             run: which run, where a file or folder holds several.
             checkpoints: the folder of the run's checkpoints; their steps are read from their names.
+            contents: what a file holds, by its absolute path, where that is not what is on the disk.
 
     Returns:
         The run. All that was skipped, assumed or changed is in its `notes` and `sources`.
@@ -304,7 +305,7 @@ class _UnitReader(Struct):
     def add_file(self, path: str, *, named: bool = False) -> None:
         """Read a file; one that nobody named is ignored where it holds no metrics."""
         try:
-            self._add(path, read_file(path, self.names, self.options.format, self.cache), named=named)
+            self._add(path, read_file(path, self.names, self.options, self.cache), named=named)
         except StabtreeError as error:
             self._add(path, error, named=named)
 

@@ -63,6 +63,7 @@ class LoadOptions(Struct, frozen=True):
     format: str | None = None
     run: str | None = None
     checkpoints: str | Path | None = None
+    contents: Mapping[str, bytes] = field(default_factory=dict)
 
     def names(self) -> Names:
         """Return what the columns mean, once the format is checked."""
@@ -151,7 +152,7 @@ def read_run(paths: Sequence[str | Path], options: LoadOptions, cache: dict[str,
     """
     names, parts = options.names(), list[Found]()
     for path in map(str, deduplicated(paths)):
-        parts.append(read_file(path, names, options.format, cache).only(options.run, clean(path)))
+        parts.append(read_file(path, names, options, cache).only(options.run, clean(path)))
     settings: Settings = {}
     for part in reversed(parts):  # the first path that has a setting counts
         settings |= part.settings
@@ -186,22 +187,22 @@ def _without_foreign_vocabulary(run: Run) -> Run:
     return run
 
 
-def read_file(path: str, names: Names, format_: str | None, cache: dict[str, Found]) -> Found:
+def read_file(path: str, names: Names, options: LoadOptions, cache: dict[str, Found]) -> Found:
     """Return what a file holds, or a folder that is read as one; it is read once.
 
     Raises:
         StabtreeError: where it can't be read as metrics.
     """
     if path not in cache:
-        cache[path] = _read_file(path, names, format_)
+        cache[path] = _read_file(path, names, options)
     return cache[path]
 
 
-def _read_file(path: str, names: Names, format_: str | None) -> Found:
+def _read_file(path: str, names: Names, options: LoadOptions) -> Found:
     if not path:  # what a shell makes of a variable that is not set: not the working directory
         raise StabtreeError("an empty path names no log", hint=NAME_METRICS)
-    source = open_source(path)
-    loader = by_name(format_) if format_ else choose(source, names)
+    source = open_source(path, options.contents.get(str(Path(path).absolute())) if options.contents else None)
+    loader = by_name(options.format) if options.format else choose(source, names)
     if loader.name == "manifest":
         return _read_manifest(source, names)
     found = Found.of(_name_of(source), loader.read(source, names), source.name, names)
@@ -320,7 +321,7 @@ class Claims(Struct):
     def _file(self, path: str, files: Sequence[str]) -> Claim:
         """Claim files, of which one names all others or stands for them."""
         try:
-            return Claim(path, read_file(path, self.names, None, {}), frozenset(files))
+            return Claim(path, read_file(path, self.names, LoadOptions(), {}), frozenset(files))
         except StabtreeError as error:
             return Claim(path, error, frozenset(files))
 
