@@ -73,7 +73,7 @@ def table() -> Endings:
     lines = {name: "|".join(one.lines) for name, one in file.endings.items()}
     codes = {name: "|".join(_codes(file, name)) for name in file.endings}
     words = [signal.split(maxsplit=2)[2].lower() for one in file.endings.values() for signal in one.signals]
-    plain = ("parts", "files", "pairs", "scores", "source", "warns", "level", "whole", "failed", "denied", "advice")
+    plain = ("parts", "files", "pairs", "scores", "source", "warns", "calm", "level", "whole", "failed", "denied", "advice")
     return Endings(
         "|".join((*file.words, file.form("failed"), *words)),
         {name: re.compile(pattern or r"(?!)") for name, pattern in lines.items()},
@@ -133,7 +133,8 @@ def _failure(line: str) -> str:
     text = _plain(forms["pairs"].sub(" ", line))
     told = forms["denied"].sub(" ", text)
     whole = forms["whole"].search(told)
-    if forms["scores"].search(told) or not (whole or forms["failed"].search(told) or forms["level"].search(line)):
+    some = not forms["calm"].search(line) and (forms["failed"].search(told) or forms["level"].search(line))
+    if forms["scores"].search(told) or not (whole or some):
         return ""
     about = next((name for name, pattern in table().about.items() if pattern.search(told)), "")
     if about and (told == text or whole):
