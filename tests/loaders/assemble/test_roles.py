@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from stabtree.common.errors import StabtreeError
 from stabtree.loaders import load_run
 from stabtree.profile.build import profile_of
 from tests.loaders.make import write
@@ -141,30 +140,3 @@ def test_what_starts_again_in_each_epoch_counts_whatever_its_name(tmp_path: Path
     run = read(tmp_path, "a.csv", {"epoch": AT // 10, name: AT % 10 * 20, "loss": FALLS})
     assert run.series["loss"].steps.tolist() == (20 * AT).tolist()
     assert run.sources[0].steps_from == name
-
-
-def test_the_layers_of_one_step_are_no_run(tmp_path: Path) -> None:
-    """What to name instead is said."""
-    with pytest.raises(StabtreeError, match="40 rows of one step, each of another layer_id"):
-        read(tmp_path, "a.csv", {"layer_id": AT, "norm": RISES, "rank_loss": FALLS, "step": 200})
-
-
-@pytest.mark.parametrize(("best", "metric"), [(np.maximum, "eval_quality"), (np.minimum, "eval_loss")])
-def test_the_best_so_far_tells_a_quality_from_a_loss(tmp_path: Path, best: np.ufunc, metric: str) -> None:
-    """What is called a loss is a quality where its highest value so far is printed as the best."""
-    values = np.sin(AT) + AT / 20
-    run = read(tmp_path, "a.csv", {"step": AT, "test_loss": values, "best": best.accumulate(values)})
-    assert [*run.series] == [metric]
-
-
-@pytest.mark.parametrize("epochs", [1, 4])
-def test_a_running_sum_is_told_from_a_loss(tmp_path: Path, epochs: int) -> None:
-    """What each row adds is judged, over the run or over each epoch; a loss that rises evenly is none."""
-    sums = np.concatenate([np.cumsum(part) for part in np.split(FALLS / 4 + 2, epochs)])
-    sums[-1] = np.inf
-    run = read(tmp_path, "a.csv", {"step": AT, "loss": sums})
-    assert run.series["loss"].values[:-1] == pytest.approx(FALLS[:-1] / 4 + 2, abs=1e-4)
-    assert np.isinf(run.series["loss"].values[-1])
-    assert any("running sum" in note for note in run.notes)
-    rising = read(tmp_path, "a.csv", {"step": AT, "loss": 5 + AT / 10})
-    assert rising.series["loss"].values[0] == 5
