@@ -54,8 +54,15 @@ class Learned(NamedTuple):
 def progress(run: Run, context: Context) -> Learned:
     """Return whether a run got better, by the first series that can show it.
 
-    A reward, a quality or a held-out loss decides before the training loss, unless its rows are too few to deny it.
+    A reward, a quality or a held-out loss decides before the training loss, unless its rows are too few to deny it. A
+    run whose log goes back to the same step again and again, and ends no further, gets nowhere.
     """
+    again = [one for one in run.resumes if one.replaced_rows >= shared.ROWS_SHORT]
+    back = [one.from_step for one in again if one.to_step == run.resumes[-1].to_step]
+    if len(back) >= MIN_ROWS and max(back) >= (run.last_step or 0):
+        span = f"{run.unit} {run.resumes[-1].to_step:,} to {max(back):,}"
+        text = f"the log goes from {span} {len(back) + 1} times, and no further"
+        return Learned("", False, text, text)
     undecided: Learned | None = None
     candidates = [*_candidates(run, context)]
     rows = max((len(finite(series)[1]) for _, series in candidates), default=0)

@@ -290,9 +290,8 @@ def jump_at_end(loss: Series, other: Series | None) -> Excursion | None:
         sides = ((values[:row], values[row:]), (others[:split], others[split:]))
         if all(len(old) and len(new) and new.min() > FACTOR_SMALL * old.max() > 0 for old, new in sides):
             mean = float(values[row - 1])
-            found, _ = excursion(
-                steps, values, row, (mean, 1), mean=mean, sigma=max(change_noise(values[:row]), NO_SPREAD)
-            )
+            sigma = max(change_noise(values[:row]), NO_SPREAD)
+            found, _ = excursion(steps, values, row, (mean, 1), mean=mean, sigma=sigma)
             return replace(found, expected=0.0)
     return None
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from stabtree.common.lazy import np
 from stabtree.common.shared import SHARE_HALF
-from stabtree.common.stats import SOME, are_whole, is_counter, is_measured
+from stabtree.common.stats import SOME, are_whole, blocks, is_counter, is_measured, kendall_z
 from stabtree.common.text import clean, first_few
 from stabtree.loaders.assemble.steps import of_role
 from stabtree.loaders.table import Column
@@ -41,7 +41,8 @@ ENOUGH = ("reward", "eval_loss", "eval_quality", "grad_norm", "loss_scale", "kl"
 CLOCKS = frozenset(("time", "wall_time", "walltime", "timestamp", "elapsed", "time_elapsed", "total_time", "t"))
 ALIKE = 1e-2  # two columns whose values differ by less in every row are one loss under two names
 MAX_NORMS = 3  # more gradient norms are those of layers
-MIN_ROWS = 8
+# How clearly a series without any name must fall to be taken for a loss: one in 20 without a trend does.
+TREND_Z, LEVELS, MIN_ROWS = 1.64, 20, 8
 MIN_COUNTED = 3  # fewer values that rise prove no counter, and fewer evaluations judge no policy
 _EXPORT = frozenset(("wall_time", "step", NAMELESS))
 _TAG = re.compile(r"[-_]tag[-_](.+)")
@@ -68,6 +69,7 @@ def choose(table: Table, names: Names, *, alone: bool) -> Choice:
 
     `alone` says whether the table is the whole run; in one of several files held-out data prove no training.
     """
+    names = _with_best(table, names)
     choice = Choice(names, readings(table, names))
     if one := one_series(table, names):
         column, metric, note, kind = one
@@ -99,6 +101,18 @@ def choose(table: Table, names: Names, *, alone: bool) -> Choice:
             kind = roles.POLICY
         choice = replace(choice, kind=kind)
     return _with_measures(table, choice, loss)
+
+
+def _with_best(table: Table, names: Names) -> Names:
+    """Read the quality that the trainer calls the best."""
+    if not names.asked.keys().isdisjoint(("eval_quality", "eval_loss")):
+        return names
+    columns = {name: column for name, column in table.columns.items() if column and column.count}
+    measured = [name for name, column in columns.items() if describe_name(name).held_out and table.best in column.held]
+    for name in sorted(measured, key=names.role, reverse=True):  # a known one first
+        if describe_name(name).role is Role.QUALITY and describe_name(name).better == roles.HIGHER:
+            return names.with_column("eval_quality", name)
+    return names
 
 
 def _without_loss(table: Table, choice: Choice, *, alone: bool) -> Choice:
@@ -274,7 +288,19 @@ def one_series(table: Table, names: Names) -> tuple[str, str, str, str] | None:
                 metric = ("loss", "eval_loss")[reading.held_out]
         if metric and not (title in folders[-1:] and reading.order > roles.PLAIN):
             return only, metric, f"Its one series is called {clean(title, 60)}: read as the {metric}.", kind
-    return None
+    values = column.held[np.isfinite(column.held)]
+    if len(values) < MIN_ROWS:
+        return None
+    levels = blocks(values, min(LEVELS, len(values) // 2))[0]
+    trend = kendall_z(levels)
+    if trend < -TREND_Z and float(values.min()) >= 0:
+        metric, other, shape = "loss", "reward", "it falls"
+    elif trend > TREND_Z and values[0] < 0 < levels[-1]:
+        metric, other, shape = "reward", "loss", "it rises from below 0 to above"
+    else:
+        return None
+    text = f"Nothing says what its one series is: read as the {metric}, since {shape}. "
+    return only, metric, f"{text}If it is no {metric}: --column {other}={only}.", ""
 
 
 def with_derived(table: Table, names: Names) -> tuple[Table, Names, Mapping[str, str], tuple[str, ...]]:

@@ -17,9 +17,9 @@ from stabtree.loaders.assemble.course import without_filler
 from stabtree.loaders.assemble.steps import MAX_STEP, Steps, from_column, of_role, settle, steps_of, whole_steps
 from stabtree.loaders.source import NAME_METRICS
 from stabtree.metrics.metric import Role
-from stabtree.metrics.names import AXES, EPOCH, NAMELESS, PHASE, RUN, SHOWN, Names, check_columns, part_of
+from stabtree.metrics.names import AXES, EPOCH, NAMELESS, PHASE, RUN, SHOWN, STEP, Names, check_columns, part_of
 from stabtree.metrics.role import DENSER, FAR_MORE, UNKNOWN, describe_name
-from stabtree.metrics.table import by_name, is_time, normalize
+from stabtree.metrics.table import by_name, is_time, normalize, words
 from stabtree.run import ColumnUse, FileUse
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 LISTED = 12
 # In a long table they name the series of each row.
 LABELS = frozenset(("metric", "metric_name", "key", "tag", "name", "variable", "series"))
+ITEMS = frozenset(("name", "id", "layer", "module", "block", "param", "parameter", "index", "idx"))
 MAX_EPOCHS = 100_000  # what is counted further is rows or episodes
 MAX_RANKLESS = 0.01  # a rank column with more empty cells than this does not separate ranks
 
@@ -73,6 +74,7 @@ def to_rows(table: Table, names: Names, *, alone: bool = True) -> MetricRows:
     if not table.ended_in_error:
         check_columns(table.columns, table.rows, table.path, names)
     table = settle(table, names)
+    _check_items(table, names)
     if table.counter and names.role(table.counter) not in AXES:  # it counts the rows, whatever its name
         names = replace(names, step_column=table.counter)
     steps = steps_of(table, names)
@@ -122,6 +124,20 @@ def to_rows(table: Table, names: Names, *, alone: bool = True) -> MetricRows:
         saved=_saved(steps.values, table.saves),
         others=others,
     )
+
+
+def _check_items(table: Table, names: Names) -> None:
+    """Refuse a table of one step whose rows have names, as those of layers do."""
+    counts = [column for _, column in of_role(table, STEP, names) if column.count]
+    # A logger that is given no step writes 0.
+    if not counts or table.rows < 2 or any(np.ptp(column.held) or column.held[0] == 0 for column in counts):
+        return
+    for name, column in table.columns.items():
+        if names.role(name) or ITEMS.isdisjoint(words(name)):
+            continue
+        if column is None or column.bad == table.rows or len(np.unique(column.held)) == table.rows:
+            text = f"holds {table.rows:,} rows of one step, each of another {clean(name, 40)}, and no run's course"
+            raise StabtreeError(text, where=table.path, hint=NAME_METRICS)
 
 
 class Plan(NamedTuple):

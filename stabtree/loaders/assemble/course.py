@@ -17,7 +17,7 @@ from stabtree.common.text import clean
 from stabtree.metrics.metric import Role
 from stabtree.metrics.role import HIGHER, describe_name
 from stabtree.metrics.table import is_time
-from stabtree.run import Gap, Resume
+from stabtree.run import MISSED_ROWS, Gap, Resume
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -43,6 +43,7 @@ MAX_LAYOUTS = 20  # kinds of rows that each column is compared with
 PLACEHOLDER_SCALES = (-1.0, 1.0)  # what DeepSpeed and Megatron print where no scaler is in use
 MASKED_ROWS = 2  # rows to the end with a gradient of 0; one is enough where it is NaN
 RL_SIGNS = frozenset(("reward_std", "frac_reward_zero_std"))  # a policy's loss moves without a gradient, too
+SLOPE = (0.75, 1.25)  # of log grad_norm over log loss_scale: 1 when the norm is multiplied by the scale
 
 
 class History(Struct, frozen=True):
@@ -77,6 +78,7 @@ def history(steps: Ints, carries: Bools, broken: Bools) -> History:
         times = f"{len(back):,} time{'s' * (len(back) != 1)}"
         note = f"The log is out of order: its steps go back {times}. Its rows were put in the order of their steps."
         return History(None, notes=(note,))
+    whole = distinct[0] <= MISSED_ROWS * median(apart)  # others go back to a checkpoint
     keep = np.ones(len(steps), dtype=np.bool_)
     resumes: list[Resume] = []
     fresh: list[int] = []
@@ -91,7 +93,7 @@ def history(steps: Ints, carries: Bools, broken: Bools) -> History:
         if again < 2 or len(left) < 2 or seen[end - 1] < steps[left].min():
             stray += 1
             continue
-        if len(left) == np.count_nonzero(keep[: rows[begin]] & carries[: rows[begin]]):
+        if whole and len(left) == np.count_nonzero(keep[: rows[begin]] & carries[: rows[begin]]):
             fresh.append(from_step)
             resumes.clear()  # they were of the attempt before
         else:
@@ -143,8 +145,7 @@ def without_filler(table: Table, steps: Ints, epochs: Column | None) -> Table:
         if layout := found[key]:
             when, due, of, _ = layout
             broken[name] = replace(broken[name], logged=rows | (logged & of & due))
-            text = f"{clean(name, 40)} is measured {when}"
-            notes.append(f"{text}: NaN in the other rows is filler, taken as not logged.")
+            notes.append(f"{clean(name, 40)} is measured {when}: NaN in other rows is filler, taken as not logged.")
     return replace(table, columns={**table.columns, **broken}, notes=(*table.notes, *notes))
 
 
@@ -285,7 +286,7 @@ def interpret(series: Mapping[str, Series], config: Mapping[str, Setting]) -> tu
     dtype = config["dtype"].value if "dtype" in config else None
     meant = dict(series)
     with np.errstate(all="ignore"):  # NaN and infinity are data here
-        notes = [_placeholder_scale(meant, dtype), _placeholder_norm(meant), _masked_nan(meant)]
+        notes = [_placeholder_scale(meant, dtype), _placeholder_norm(meant), _masked_nan(meant), _scaled_norm(meant)]
     return meant, tuple(filter(None, notes))
 
 
@@ -354,4 +355,37 @@ def _masked_nan(meant: SeriesByName) -> str:
     return (
         f"From step {int(loss.steps[first]):,} on the loss is written as {float(loss.values[-1]):g} while grad_norm is "
         "NaN or 0, as trainers do that filter NaN out of their logs (logging_nan_inf_filter): read as NaN."
+    )
+
+
+def _scaled_norm(meant: SeriesByName) -> str:
+    """Divide a grad_norm that was logged before unscaling, so that it moves with the loss scale; return the note.
+
+    On a skipped step the old norm is written once more; those rows are left out.
+    """
+    if not meant.keys() >= {"grad_norm", "loss_scale"}:
+        return ""
+    norm, scale = meant["grad_norm"], meant["loss_scale"]
+    if extremes(scale).finite and extremes(scale).highest < FACTOR * extremes(scale).lowest:
+        return ""  # it must have moved by two halvings at least
+    at = np.searchsorted(scale.steps, norm.steps, side="right") - 1
+    by = np.where(at >= 0, scale.values[np.maximum(at, 0)], np.nan)
+    scaled = np.isfinite(by) & (by > 0)
+    stale = np.append([False], (np.diff(norm.values) == 0) & (np.diff(by) != 0))
+    usable = scaled & np.isfinite(norm.values) & (norm.values > 0) & ~stale
+    by_log, norm_log = np.log(by[usable]), np.log(norm.values[usable])
+    if len(by_log) < ROWS_SHORT or np.ptp(by_log) < np.log(FACTOR):
+        return ""
+    if np.var(norm_log - by_log) > (1 - SHARE_MOST) * np.var(norm_log):
+        return ""  # the scale does not explain the norm
+    off = by_log - by_log.mean()
+    slope = float((off * (norm_log - norm_log.mean())).sum() / (off**2).sum())
+    if not SLOPE[0] < slope < SLOPE[1]:
+        return ""
+    values = np.where(scaled, norm.values / np.where(scaled, by, 1.0), norm.values)[~stale]
+    meant["grad_norm"] = _frozen(replace(norm, steps=norm.steps[~stale], divided_by="loss_scale"), values)
+    left_out = f"; {int(stale.sum()):,} rows of skipped steps repeat the old norm and are left out" * bool(stale.any())
+    return (
+        f"grad_norm goes with the loss scale (slope {slope:.2f} in logarithms), so it was logged before unscaling: "
+        f"divided by the scale{left_out}."
     )

@@ -99,10 +99,11 @@ def test_a_loss_that_moves_by_nature_raises_no_alarm_for_it(
         ("run-x-tag-train_loss.csv", "loss"),
         ("sac_reward.csv", "reward"),
         ("run-a-tag-epoch_val_loss.csv", "eval_loss"),
+        ("a.csv", "loss"),
     ],
 )
 def test_an_export_of_one_series_is_called_after_its_file(tmp_path: Path, name: str, metric: str) -> None:
-    """TensorBoard's `Wall time,Step,Value`: by the tag in the name, or by the name."""
+    """TensorBoard's `Wall time,Step,Value`: by the tag in the name, by the name, else by its course."""
     text = "Wall time,Step,Value\n" + "".join(f"{1e9 + i},{i},{FALLING[i]:.5g}\n" for i in range(ROWS))
     run = load_run(write(tmp_path, text, name))
     assert list(run.series) == ["wall_time", metric]

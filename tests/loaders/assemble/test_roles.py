@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from stabtree.common.errors import StabtreeError
+from stabtree.diagnosis.walk import diagnose
 from stabtree.loaders import load_run
 from stabtree.profile.build import profile_of
 from tests.loaders.make import write
@@ -120,11 +122,20 @@ def test_the_term_that_is_not_finite_reaches_the_run(tmp_path: Path) -> None:
     """Under its own name, beside those that are finite."""
     run = read(tmp_path, "a.jsonl", {"epoch": AT, "box": np.nan, "obj": FALLS, "cls": 0.0, "total": np.nan})
     assert run.series["loss"].origin == "total"
-    assert {name: bool(np.isfinite(one.values).all()) for name, one in run.others.items()} == {
-        "box": False,
-        "obj": True,
-        "cls": True,
-    }
+    finite = {name: bool(np.isfinite(one.values).all()) for name, one in run.others.items()}
+    assert finite == {"box": False, "obj": True, "cls": True}
+
+
+@pytest.mark.parametrize(("name", "leaf"), [("cross_entropy", "loss-unbounded"), ("nll", "healthy")])
+def test_only_the_name_tells_that_a_loss_cannot_be_negative(tmp_path: Path, name: str, leaf: str) -> None:
+    """The likelihood of a density may exceed 1."""
+    assert diagnose(read(tmp_path, "a.csv", {"step": AT, name: FALLS - AT / 8})).end.id == leaf
+
+
+def test_the_layers_of_one_step_are_no_run(tmp_path: Path) -> None:
+    """What to name instead is said."""
+    with pytest.raises(StabtreeError, match="40 rows of one step, each of another layer_id"):
+        read(tmp_path, "a.csv", {"layer_id": AT, "norm": RISES, "rank_loss": FALLS, "step": 200})
 
 
 def test_a_step_that_never_moves_counts_nothing(tmp_path: Path) -> None:
