@@ -83,8 +83,7 @@ def to_rows(table: Table, names: Names, *, alone: bool = True) -> MetricRows:
     choice = choose(table, names, alone=alone)
     if not choice.enough and not table.ended_in_error:
         raise _no_loss(table, names)
-    names = choice.names
-    used = _carriers(table, names)
+    names, used = choice.names, _carriers(table, choice.names)
     columns = {role: column for role, name in used.items() if (column := table.columns[name])}
     metrics = {role: column for role, column in columns.items() if role not in AXES and column.count}
     if "loss" in used and "loss" not in metrics:

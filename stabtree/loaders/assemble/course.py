@@ -43,7 +43,6 @@ MAX_LAYOUTS = 20  # kinds of rows that each column is compared with
 PLACEHOLDER_SCALES = (-1.0, 1.0)  # what DeepSpeed and Megatron print where no scaler is in use
 MASKED_ROWS = 2  # rows to the end with a gradient of 0; one is enough where it is NaN
 RL_SIGNS = frozenset(("reward_std", "frac_reward_zero_std"))  # a policy's loss moves without a gradient, too
-SLOPE = (0.75, 1.25)  # of log grad_norm over log loss_scale: 1 when the norm is multiplied by the scale
 
 
 class History(Struct, frozen=True):
@@ -173,10 +172,7 @@ def _apart(logged: Bools, rows: Bools, kinds: Sequence[tuple[str, Bools]]) -> It
 
 
 def _periods(steps: Ints, logged: Bools, rows: Bools) -> Iterator[Layout]:
-    """Yield the rows that are due every so many steps, exactly or but for one row, from the first number on.
-
-    The first row of the log and the last one may be measured besides.
-    """
+    """Yield the rows that are due every so many steps, or a row later; the ends of the log may be measured besides."""
     rising = increases(steps)
     at, own = (steps[of] if rising else np.unique(steps[of]) for of in (logged, rows))
     if len(own) < 2:
@@ -286,7 +282,7 @@ def interpret(series: Mapping[str, Series], config: Mapping[str, Setting]) -> tu
     dtype = config["dtype"].value if "dtype" in config else None
     meant = dict(series)
     with np.errstate(all="ignore"):  # NaN and infinity are data here
-        notes = [_placeholder_scale(meant, dtype), _placeholder_norm(meant), _masked_nan(meant), _scaled_norm(meant)]
+        notes = [_placeholder_scale(meant, dtype), _placeholder_norm(meant), _masked_nan(meant)]
     return meant, tuple(filter(None, notes))
 
 
@@ -355,37 +351,4 @@ def _masked_nan(meant: SeriesByName) -> str:
     return (
         f"From step {int(loss.steps[first]):,} on the loss is written as {float(loss.values[-1]):g} while grad_norm is "
         "NaN or 0, as trainers do that filter NaN out of their logs (logging_nan_inf_filter): read as NaN."
-    )
-
-
-def _scaled_norm(meant: SeriesByName) -> str:
-    """Divide a grad_norm that was logged before unscaling, so that it moves with the loss scale; return the note.
-
-    On a skipped step the old norm is written once more; those rows are left out.
-    """
-    if not meant.keys() >= {"grad_norm", "loss_scale"}:
-        return ""
-    norm, scale = meant["grad_norm"], meant["loss_scale"]
-    if extremes(scale).finite and extremes(scale).highest < FACTOR * extremes(scale).lowest:
-        return ""  # it must have moved by two halvings at least
-    at = np.searchsorted(scale.steps, norm.steps, side="right") - 1
-    by = np.where(at >= 0, scale.values[np.maximum(at, 0)], np.nan)
-    scaled = np.isfinite(by) & (by > 0)
-    stale = np.append([False], (np.diff(norm.values) == 0) & (np.diff(by) != 0))
-    usable = scaled & np.isfinite(norm.values) & (norm.values > 0) & ~stale
-    by_log, norm_log = np.log(by[usable]), np.log(norm.values[usable])
-    if len(by_log) < ROWS_SHORT or np.ptp(by_log) < np.log(FACTOR):
-        return ""
-    if np.var(norm_log - by_log) > (1 - SHARE_MOST) * np.var(norm_log):
-        return ""  # the scale does not explain the norm
-    off = by_log - by_log.mean()
-    slope = float((off * (norm_log - norm_log.mean())).sum() / (off**2).sum())
-    if not SLOPE[0] < slope < SLOPE[1]:
-        return ""
-    values = np.where(scaled, norm.values / np.where(scaled, by, 1.0), norm.values)[~stale]
-    meant["grad_norm"] = _frozen(replace(norm, steps=norm.steps[~stale], divided_by="loss_scale"), values)
-    left_out = f"; {int(stale.sum()):,} rows of skipped steps repeat the old norm and are left out" * bool(stale.any())
-    return (
-        f"grad_norm goes with the loss scale (slope {slope:.2f} in logarithms), so it was logged before unscaling: "
-        f"divided by the scale{left_out}."
     )
