@@ -57,7 +57,8 @@ def progress(run: Run, context: Context) -> Learned:
     A reward, a quality or a held-out loss decides before the training loss, unless its rows are too few to deny it. A
     run whose log goes back to the same step again and again, and ends no further, gets nowhere.
     """
-    again = [one for one in run.resumes if one.replaced_rows >= shared.ROWS_SHORT]
+    # Episodes begin again at the first steps, a run at a checkpoint.
+    again = [one for one in run.resumes if one.to_step > one.from_step - one.to_step]
     back = [one.from_step for one in again if one.to_step == run.resumes[-1].to_step]
     if len(back) >= MIN_ROWS and max(back) >= (run.last_step or 0):
         span = f"{run.unit} {run.resumes[-1].to_step:,} to {max(back):,}"

@@ -304,7 +304,7 @@ def read(source: Source, names: Names) -> tuple[Table, ...]:
 
 def _notes(body: _Body) -> list[str]:
     """Describe what was read although something is wrong with it."""
-    skips, layout = body.skips, body.layout
+    skips = body.skips
     built = {name: builder for name, builder in body.columns.items() if body.names.wanted(name)}
     twice = [name for name in built if f"{name} (2)" in body.columns]
     grouped = [builder.grouped for builder in built.values() if builder.grouped]
