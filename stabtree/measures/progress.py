@@ -128,8 +128,7 @@ def _gain(profile: Profile, sign: int) -> Gained:
     gain, at_best = sign * (profile.last - begin), sign * (profile.best - begin)
     # More than chance, by the error of the difference of two medians, or by the trend.
     error = MEDIAN_ERROR * noise * math.sqrt(2 / _level_rows(profile))
-    sure = gain > TREND_Z * error or sign * profile.trend > TREND_Z
-    sure = sure or falls_by_turns(-sign * values)
+    sure = gain > TREND_Z * error or sign * profile.trend > TREND_Z or falls_by_turns(-sign * values)
     return Gained(begin, gain, at_best, noise, gain >= MIN_GAIN * abs(begin) and sure and gain > at_best / 2)
 
 
