@@ -73,7 +73,20 @@ def table() -> Endings:
     lines = {name: "|".join(one.lines) for name, one in file.endings.items()}
     codes = {name: "|".join(_codes(file, name)) for name in file.endings}
     words = [signal.split(maxsplit=2)[2].lower() for one in file.endings.values() for signal in one.signals]
-    plain = ("parts", "files", "pairs", "scores", "source", "warns", "calm", "level", "whole", "failed", "denied", "advice")
+    plain = (
+        "parts",
+        "files",
+        "pairs",
+        "scores",
+        "source",
+        "warns",
+        "calm",
+        "level",
+        "whole",
+        "failed",
+        "denied",
+        "advice",
+    )
     return Endings(
         "|".join((*file.words, file.form("failed"), *words)),
         {name: re.compile(pattern or r"(?!)") for name, pattern in lines.items()},

@@ -91,7 +91,6 @@ class Table(Struct, frozen=True):
     unread: tuple[UnreadKind, ...] = ()  # the lines of a text log that hold numbers and were not read, by kind
     counter: str | None = None  # the column that counts the rows, nothing where none does; None where nobody asked yet
     restarts: str = ""  # what it means where that column starts again, and how sure this is
-    best: float | None = None  # the value of the metric that the trainer chooses checkpoints by, at its best
 
 
 def check_width(columns: int, path: str) -> None:

@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from stabtree.run import Run, Series
 
 
+NEVER_NEGATIVE = frozenset(("ce", "bce", "xent", "xentropy", "crossentropy", "mse", "rmse", "bpb", "bpc"))
 TOP = 200  # no limit: rows that are looked at for the highest level
 
 
@@ -304,13 +305,14 @@ def _course(late: tuple[Gain, ...], share: float) -> str:
 
 
 def _unbounded(loss: Series) -> Evidence | None:
-    """Return evidence that the loss ends below what a likelihood can explain, and far below where it began."""
+    """Return evidence that the loss ends below 0 where its name rules that out, or below any likelihood."""
     steps, values = finite(loss)
-    first, last = float(values[0]), float(values[-1])
-    if last > -NATS * max(1.0, abs(first)):
+    first, last, named = float(values[0]), float(values[-1]), set(words(loss.origin))
+    positive = bool(named & NEVER_NEGATIVE) or {"cross", "entropy"} <= named
+    if last > (-SHARE_SOME if positive else -NATS * max(1.0, abs(first))):
         return None
-    text = f"the loss falls from {figure(first, 4)} to {figure(last, 4)}, without a floor"
-    return Evidence(text, "loss", (int(steps[0]), int(steps[-1])), last, brief=f"{figure(first)} to {figure(last)}")
+    brief = f"{figure(first)} to {figure(last)}" + f", and no {loss.origin} can be below 0" * positive
+    return Evidence(f"the loss falls from {brief}", "loss", (int(steps[0]), int(steps[-1])), last, brief=brief)
 
 
 def _gain(before: Floats, after: Floats, series: Series) -> Gain:

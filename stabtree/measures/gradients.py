@@ -178,9 +178,8 @@ def norm_is_scaled(run: Run, grad_norm: Series, loss_scale: Series, *, min_ratio
 
     Yes when its median is of the order of the scale (more than `min_ratio` of it, and both above 100, below which
     the two look alike) and, where the scale moves by two halvings or more, the norm moves with it, with a slope
-    above one half: an unscaled norm knows nothing of the scale. Where the norm moved with the scale so exactly that
-    it was divided by it on reading, that is the proof. `measured`: so it is, and no `grad_clip` below that median is
-    configured, so that nothing is clipped by it.
+    above one half: an unscaled norm knows nothing of the scale. `measured`: so it is, and no `grad_clip` below that
+    median is configured, so that nothing is clipped by it.
     """
     _, norm, scale = paired(grad_norm, loss_scale)
     keep = (norm > 0) & (scale > 0) & (norm < LARGEST) & (scale < LARGEST)
@@ -193,11 +192,7 @@ def norm_is_scaled(run: Run, grad_norm: Series, loss_scale: Series, *, min_ratio
     text = f"grad_norm is {figure(ratio, 2)} times the loss scale: {figure(middle, 4)} and {figure(level, 4)} (medians)"
     found = [Evidence(text, "grad_norm", (), ratio, min_ratio)]
     strength = weakest(above(ratio, min_ratio), above(min(middle, level), shared.FACTOR_HUGE))
-    if grad_norm.divided_by:
-        middle, strength = middle * level, whether(True)
-        text = f"grad_norm goes up and down with the loss scale: {figure(middle, 4)} and {figure(level, 4)} (medians)"
-        found = [Evidence(text, "grad_norm", (), middle, 0.0)]
-    elif strength >= 0 and float(scale.max()) >= 4 * float(scale.min()):
+    if strength >= 0 and float(scale.max()) >= 4 * float(scale.min()):
         slope = float(np.polyfit(np.log2(scale), np.log2(norm), 1)[0])
         text = f"when the scale doubles, the norm grows {figure(2**slope, 2)}× (a scaled one 2×, an unscaled one 1×)"
         found.append(Evidence(text, "loss_scale", (), slope, shared.SHARE_HALF))

@@ -133,8 +133,18 @@ def failed_without_reason(run: Run) -> Answer:
 
 
 def _endings(run: Run) -> dict[LogLine, str]:
-    """Return the ending that each line reports, up to where the run was stopped by hand."""
-    return {line: ending_of(line.text, last=line.at_end) for line in _before_stop(run.lines)}
+    """Return the ending that each line reports, up to where the run was stopped by hand.
+
+    What Python ignores, an error in a destructor while it shuts down, ended nothing.
+    """
+    found, ignored = dict[LogLine, str](), False
+    for line in _before_stop(run.lines):
+        if ignored:  # its traceback, and the error that ends that
+            ignored = line.source or HEAD in line.text
+            continue
+        ignored = "Exception ignored in" in line.text
+        found[line] = "" if ignored else ending_of(line.text, last=line.at_end)
+    return found
 
 
 @measure(

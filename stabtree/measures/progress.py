@@ -55,8 +55,16 @@ class Learned(NamedTuple):
 def progress(run: Run, context: Context) -> Learned:
     """Return whether a run got better, by the first series that can show it.
 
-    A reward, a quality or a held-out loss decides before the training loss, unless its rows are too few to deny it.
+    A reward, a quality or a held-out loss decides before the training loss, unless its rows are too few to deny it. A
+    run whose log goes back to the same step again and again, and ends no further, gets nowhere.
     """
+    # Episodes begin again at the first steps, a run at a checkpoint.
+    again = [one for one in run.resumes if one.to_step > one.from_step - one.to_step]
+    back = [one.from_step for one in again if one.to_step == run.resumes[-1].to_step]
+    if len(back) >= MIN_ROWS and max(back) >= (run.last_step or 0):
+        span = f"{run.unit} {run.resumes[-1].to_step:,} to {max(back):,}"
+        text = f"the log goes from {span} {len(back) + 1} times, and no further"
+        return Learned("", False, text, text)
     undecided: Learned | None = None
     candidates = [*_candidates(run, context)]
     rows = max((len(finite(series)[1]) for _, series in candidates), default=0)
@@ -121,8 +129,7 @@ def _gain(profile: Profile, sign: int) -> Gained:
     gain, at_best = sign * (profile.last - begin), sign * (profile.best - begin)
     # More than chance, by the error of the difference of two medians, or by the trend.
     error = MEDIAN_ERROR * noise * math.sqrt(2 / _level_rows(profile))
-    sure = gain > TREND_Z * error or sign * profile.trend > TREND_Z
-    sure = sure or falls_by_turns(-sign * values)
+    sure = gain > TREND_Z * error or sign * profile.trend > TREND_Z or falls_by_turns(-sign * values)
     return Gained(begin, gain, at_best, noise, gain >= MIN_GAIN * abs(begin) and sure and gain > at_best / 2)
 
 

@@ -69,7 +69,6 @@ def choose(table: Table, names: Names, *, alone: bool) -> Choice:
 
     `alone` says whether the table is the whole run; in one of several files held-out data prove no training.
     """
-    names = _with_best(table, names)
     choice = Choice(names, readings(table, names))
     if one := one_series(table, names):
         column, metric, note, kind = one
@@ -101,23 +100,6 @@ def choose(table: Table, names: Names, *, alone: bool) -> Choice:
             kind = roles.POLICY
         choice = replace(choice, kind=kind)
     return _with_measures(table, choice, loss)
-
-
-def _with_best(table: Table, names: Names) -> Names:
-    """Read the quality that the trainer calls the best; so a loss, where a column holds its highest value so far."""
-    if not names.asked.keys().isdisjoint(("eval_quality", "eval_loss")):
-        return names
-    columns = {name: column for name, column in table.columns.items() if column and column.count}
-    measured = [name for name, column in columns.items() if describe_name(name).held_out and table.best in column.held]
-    for name in sorted(measured, key=names.role, reverse=True):  # a known one first
-        if describe_name(name).role is Role.QUALITY and describe_name(name).better == roles.HIGHER:
-            return names.with_column("eval_quality", name)
-    best = [column.held for name, column in columns.items() if "best" in words(name) and not is_constant(column)]
-    for name in [name for name in columns if best and names.role(name) == "eval_loss"]:
-        highest = np.maximum.accumulate(columns[name].held)
-        if any(np.array_equal(highest, other) for other in best):
-            return names.with_column("eval_quality", name)
-    return names
 
 
 def _without_loss(table: Table, choice: Choice, *, alone: bool) -> Choice:

@@ -14,10 +14,11 @@ from stabtree.common.passes import sound_rows
 from stabtree.common.stats import stretches, true_at_end
 from stabtree.common.text import clean, first_few
 from stabtree.loaders.assemble.choice import Choice, choose, is_usable, with_derived
+from stabtree.loaders.assemble.course import without_filler
 from stabtree.loaders.assemble.steps import MAX_STEP, Steps, from_column, of_role, settle, steps_of, whole_steps
 from stabtree.loaders.source import NAME_METRICS
 from stabtree.metrics.metric import Role
-from stabtree.metrics.names import AXES, NAMELESS, PHASE, RUN, SHOWN, STEP, Names, check_columns, part_of
+from stabtree.metrics.names import AXES, EPOCH, NAMELESS, PHASE, RUN, SHOWN, STEP, Names, check_columns, part_of
 from stabtree.metrics.role import DENSER, FAR_MORE, UNKNOWN, describe_name
 from stabtree.metrics.table import by_name, is_time, normalize, words
 from stabtree.run import ColumnUse, FileUse
@@ -77,17 +78,17 @@ def to_rows(table: Table, names: Names, *, alone: bool = True) -> MetricRows:
     _check_items(table, names)
     if table.counter and names.role(table.counter) not in AXES:  # it counts the rows, whatever its name
         names = replace(names, step_column=table.counter)
+    steps = steps_of(table, names)
+    table = without_filler(table, steps.values, next((column for _, column in of_role(table, EPOCH, names)), None))
     table, names, summed, derived = with_derived(table, names.spelled_as_in(table.columns))
     choice = choose(table, names, alone=alone)
     if not choice.enough and not table.ended_in_error:
         raise _no_loss(table, names)
-    names = choice.names
-    used = _carriers(table, names)
+    names, used = choice.names, _carriers(table, choice.names)
     columns = {role: column for role, name in used.items() if (column := table.columns[name])}
     metrics = {role: column for role, column in columns.items() if role not in AXES and column.count}
     if "loss" in used and "loss" not in metrics:
         raise _empty_loss(table, used["loss"], names)
-    steps = steps_of(table, names)
     bad = [
         f"Cells of {clean(used[role], 40)} that are not numbers: {column.bad}, not logged ({column.bad_example})."
         for role, column in columns.items()

@@ -11,7 +11,7 @@ import csv
 import re
 from collections import Counter
 from functools import lru_cache
-from itertools import chain, islice, pairwise
+from itertools import chain, islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct, field
@@ -34,7 +34,6 @@ from stabtree.loaders.tables.cells import (
     parse_numbers,
 )
 from stabtree.loaders.tables.collected import long_table
-from stabtree.metrics.role import describe_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -68,9 +67,6 @@ _GROUP = re.compile(r"[(\[][^()\[\]]{0,200}[)\]]")  # commas in it separate no c
 _UNIT = re.compile(r"\s+[\[(][^\[\]()\s]{1,12}[\])]")  # behind a name: `energy [eV]`
 _SETTING = re.compile(r"\s*([A-Za-z][\w.-]{0,60})\s*[:=]\s*['\"]?([^\s'\"]{1,80})['\"]?,?\s*")
 _APART = re.compile(r"\s{2,}|\t")
-_NAMELESS = {2: ("step",), 3: ("epoch", "step")}  # what counts the rows of a file without a header, by its columns
-_SPLITS = frozenset(("train", "training", "val", "valid", "validation", "eval", "test", "dev"))
-VALUE = "loss"  # what a file of two bare columns holds if its name does not say
 Line = tuple[int, str]  # its number and its text
 
 
@@ -256,26 +252,6 @@ def head_of(source: Source) -> str:
     return "\n".join([*lines, ""]) if len(lines) > 1 else source.head
 
 
-def _by_file_name(source: Source, layout: Layout) -> tuple[Layout, bool]:
-    """Name bare columns: one or two that count the rows, then what the file's own name says; and whether it does."""
-    width = len(layout.names)
-    counters = _NAMELESS.get(width, ())
-    rows = [split(line, layout.delimiter) for line in source.head.split("\n", LOOK_AT)[:-1]]
-    columns = [*zip(*(row for row in rows if len(row) == width and all(map(numeric, row))), strict=True)]
-    counts = (cell.strip() for cell in chain(*columns[: len(counters)]))
-    if not counters or not columns or not all(cell.isdecimal() and len(cell) < 16 for cell in counts):
-        return layout, False
-    if any(int(late) <= int(early) for early, late in pairwise(columns[len(counters) - 1])):
-        return layout, False
-    name = source.name.partition(".")[0]
-    reading = describe_name(name)
-    if not (reading.loss or reading.named or reading.metric):
-        return (layout if width > 2 else layout._replace(names=(*counters, VALUE))), False
-    folder = source.file.absolute().parent.name if source.file else ""
-    name = f"{folder}/{name}" if folder.lower() in _SPLITS else name
-    return layout._replace(names=(*counters, name)), True
-
-
 def sniff(source: Source, _names: Names) -> Sure:
     """Return how surely this is a delimited file."""
     if source.binary or source.head.lstrip().startswith(("{", "[")):
@@ -284,7 +260,7 @@ def sniff(source: Source, _names: Names) -> Sure:
     if not layout:
         return Sure.NO
     if not layout.header_line or not layout.rows:
-        return Sure.LIKELY if _by_file_name(source, layout)[1] else Sure.HARDLY
+        return Sure.HARDLY
     if layout.agree == 1.0:
         return Sure.SURELY
     return Sure.LIKELY if 3 * layout.agree >= 1.0 else Sure.MAYBE
@@ -300,12 +276,9 @@ def read(source: Source, names: Names) -> tuple[Table, ...]:
     layout = find_layout(head)
     if not layout:
         raise StabtreeError("is not a delimited file", where=source.path, hint="check --format")
-    own_names = layout.names
     if not layout.header_line:
-        layout, _ = _by_file_name(source, layout)
-        if layout.names == own_names:
-            hint = "add a first line such as step,loss,grad_norm,lr"
-            raise StabtreeError("has no header line that names its columns", where=source.path, hint=hint)
+        hint = "add a first line such as step,loss,grad_norm,lr"
+        raise StabtreeError("has no header line that names its columns", where=source.path, hint=hint)
     shown = head.split("\n", LOOK_AT)[layout.header_line : -1]
     long = long_table(layout.names, names, (split(line, layout.delimiter) for line in shown))
     body, lines = _Body(source.path, layout, names, long), source.lines()
@@ -332,14 +305,13 @@ def read(source: Source, names: Names) -> tuple[Table, ...]:
 
 def _notes(body: _Body) -> list[str]:
     """Describe what was read although something is wrong with it."""
-    skips, layout = body.skips, body.layout
+    skips = body.skips
     built = {name: builder for name, builder in body.columns.items() if body.names.wanted(name)}
     twice = [name for name in built if f"{name} (2)" in body.columns]
     grouped = [builder.grouped for builder in built.values() if builder.grouped]
     again = ", ".join(clean(name, 40) for name in twice[:LISTED])
     headers = ", ".join(map(str, skips.headers[:LISTED]))
     notes = {
-        f"No line names its columns: they were taken for {', '.join(layout.names)}.": not layout.header_line,
         f"Lines above the header: {len(body.preface)}, the first is {clean(''.join(body.preface[:1]), 40)!r}.": (
             body.preface
         ),
