@@ -137,7 +137,8 @@ def _endings(run: Run) -> dict[LogLine, str]:
 
     What Python ignores, an error in a destructor while it shuts down, ended nothing.
     """
-    found, ignored = dict[LogLine, str](), False
+    found: dict[LogLine, str] = {}
+    ignored = False
     for line in _before_stop(run.lines):
         if ignored:  # its traceback, and the error that ends that
             ignored = line.source or HEAD in line.text
