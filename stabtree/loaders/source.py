@@ -177,10 +177,10 @@ class Lines(Struct):
 
 
 def lines_of(text: str) -> list[str]:
-    """Return the lines of a text; a run of blank ones is one item of the line ends between them, and costs no more.
+    r"""Return the lines of a text; a run of blank ones is one item of the line ends between them, and costs no more.
 
-    >>> lines_of("a\\n\\nb\\n\\n  \\n\\nc")
-    ['a', '', 'b', '\\n\\n', 'c']
+    >>> lines_of("a\n\nb\n\n  \n\nc")
+    ['a', '', 'b', '\n\n', 'c']
     """
     found, begin = list[str](), 0
     for run in _BLANK_LINES.finditer(text):
