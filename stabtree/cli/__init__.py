@@ -16,8 +16,8 @@ import typer
 
 from stabtree.cli.program import HELP, Program, commands, convert_without_pydantic, routed
 from stabtree.cli.terminal import emit, notify
-from stabtree.common.errors import FAULTS, OUR_FAULT, UNUSABLE, StabtreeError
-from stabtree.common.text import clean, masked
+from stabtree.common.errors import FAULTS, OUR_FAULT, UNUSABLE, StabtreeError, too_little_memory
+from stabtree.common.text import clean, hide, masked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -61,6 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: what is typed after the program's name; `sys.argv[1:]` when not given.
     """
     words = list(sys.argv[1:] if argv is None else argv)
+    hide(words)
     debug = "--debug" in words
     words = [word for word in words if word != "--debug"]
     try:
@@ -107,6 +108,8 @@ def _code_of(error: BaseException, words: Sequence[str]) -> int:
         return 141
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:  # Typer does not know of a full disk
         error = StabtreeError(f"the output can't be written: {error.strerror}", hint="redirect it elsewhere")
+    if isinstance(error, MemoryError):
+        error = too_little_memory()
     if isinstance(error, StabtreeError):
         notify(_message(error))
         if "--json" in words or "--output=json" in words or ("--output", "json") in pairwise(words):

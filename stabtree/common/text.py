@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import partial
 from pathlib import PurePosixPath, PureWindowsPath
 from typing import TYPE_CHECKING, Any
 
@@ -57,6 +58,7 @@ _LOGIN = re.compile(
     r"(?:[^/\s:@]{0,200}:(?!\d+/)[^\s@]{0,500}|[^/\s@]{1,500})(?:@[^\s@/]{0,99}(?=@)){0,9}(?=@)"
 )
 _HIDDEN_NAMES = r"token|key|secret|passw(?:or)?d|pwd|passphrase|signature|credential|auth|x-amz-|x-goog-"
+SHORTEST_SECRET = 4  # characters; a shorter one may stand in any word
 _SIGNED = re.compile(rf"(?i)([?&;#](?:[\w.-]{{0,80}}(?:{_HIDDEN_NAMES})[\w.-]{{0,80}}|sig)=)[^&;\s\"'<>`]+")
 
 
@@ -71,6 +73,31 @@ def masked(text: str) -> str:
     if ":/" in text:
         return _SIGNED.sub(r"\1***", _LOGIN.sub("***", text))
     return text
+
+
+_TYPED_LOGIN = re.compile(
+    r"(?:^|=)[A-Za-z][\w+.-]+:(?=/|[^@]*:)/*(?P<login>[^/\s:@]*:(?!\d+/)(?P<password>\S+)|[^/\s@]+)@"
+)
+_typed: list[re.Pattern[str]] = []
+"""What finds the secrets of the addresses that were typed, however a library embeds them."""
+
+
+def hide(words: Iterable[str]) -> None:
+    """Keep the passwords, tokens and signatures of the addresses among some words out of every text from now on."""
+    from urllib.parse import quote, unquote
+
+    words = [word for word in words if ":" in word and ("@" in word or "=" in word)]
+    logins = [found for word in words for found in _TYPED_LOGIN.finditer(word)]
+    secrets = [found[name] for found in logins for name in ("login", "password")]
+    secrets += [found[0].removeprefix(found[1]) for word in words for found in _SIGNED.finditer(word)]
+    spelled = {f(text) for text in filter(None, secrets) for f in (str, quote, partial(quote, safe=""), unquote)}
+    long = sorted((re.escape(text) for text in spelled if len(text) >= SHORTEST_SECRET), key=len, reverse=True)
+    _typed[:] = [re.compile("|".join(long), re.IGNORECASE)] if long else []
+
+
+def hidden(text: str) -> str:
+    """Return a text that goes out without the secrets that were typed."""
+    return _typed[0].sub("***", text) if _typed else text
 
 
 _STEPS = re.compile(r"\bstep(?=s?(?: around| from| up to)? -?\d)|(?<=\d )step(?=s?\b)")

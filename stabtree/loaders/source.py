@@ -53,6 +53,7 @@ _COLOURS = "Terminal escape codes were removed."
 _MARK = "\N{ZERO WIDTH NO-BREAK SPACE}"
 # The share of characters that no text holds, above which a file is binary.
 MAX_ODD = 0.1
+_BLANK_LINES = re.compile(r"\n\s{3,}\n")
 _ODD = re.compile("[\N{REPLACEMENT CHARACTER}\x01-\x07\x0b\x0e-\x1a\x1c-\x1f]")
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -115,7 +116,7 @@ class Source(Struct, frozen=True):
 
 
 class Lines(Struct):
-    """The lines of a source without their line ends, decoded while they are read."""
+    """The lines of a source without their line ends, as of `lines_of`, decoded while they are read."""
 
     source: Source
     notes: list[str] = field(default_factory=list)  # what was replaced or dropped, complete when the iteration is
@@ -123,10 +124,7 @@ class Lines(Struct):
 
     def __iter__(self) -> Iterator[str]:
         for block in self.blocks():
-            *whole, rest = block.split("\n")
-            yield from whole
-            if rest:
-                yield rest
+            yield from lines_of(block.removesuffix("\n"))
 
     def blocks(self) -> Iterator[str]:
         """Yield the text in pieces of whole lines, each ending as in `__iter__`; the last may lack its line end."""
@@ -178,6 +176,19 @@ class Lines(Struct):
                 decoder.errors = "strict"
         if replaced:
             self.notes.append(f"Bytes that are not {self.source.encoding} were replaced.")
+
+
+def lines_of(text: str) -> list[str]:
+    r"""Return the lines of a text; a run of blank ones is one item of the line ends between them, and costs no more.
+
+    >>> lines_of("a\n\nb\n\n  \n\nc")
+    ['a', '', 'b', '\n\n', 'c']
+    """
+    found, begin = list[str](), 0
+    for run in _BLANK_LINES.finditer(text):
+        found += (*text[begin : run.start()].split("\n"), "\n" * (run[0].count("\n") - 2))
+        begin = run.end()
+    return found + text[begin:].split("\n")
 
 
 def chunks(source: Source, notes: list[str]) -> Iterator[bytes]:

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean
 from stabtree.loaders.json.rows import JsonRows
-from stabtree.loaders.source import HEAD_BYTES, NAME_METRICS, Sure
+from stabtree.loaders.source import HEAD_BYTES, NAME_METRICS, Sure, lines_of
 from stabtree.loaders.table import Skips, Table
 from stabtree.loaders.tables.collected import long_table
 
@@ -158,9 +158,9 @@ def read(source: Source, names: Names) -> tuple[Table, ...]:
     first = 1
     for block in lines.blocks():
         if objects := _block_of_objects(block):
-            rows.add_all(objects, first)
+            rows.add_all(objects, range(first, first + len(objects)))
         else:
-            _add_lines(block.split("\n"), first, rows, skips)
+            _add_lines(block, first, rows, skips)
         first += block.count("\n")
     if not (rows.keys or rows.runs.config or rows.long):
         empty = "its objects hold no metrics, only lists or nothing"
@@ -170,21 +170,22 @@ def read(source: Source, names: Names) -> tuple[Table, ...]:
     return (replace(table, skipped=tuple(skips.first), skipped_count=skips.count), *others)
 
 
-def _add_lines(lines: list[str], first: int, rows: JsonRows, skips: Skips) -> None:
+def _add_lines(block: str, number: int, rows: JsonRows, skips: Skips) -> None:
     """Add the object of each line, the first of which has this number; count those that hold none."""
-    objects: list[Any] = []
-    for number, line in enumerate(lines, first):
-        objects.append(None)
-        if not line.strip(" \t\0"):
-            continue
-        try:
-            objects[-1] = parse_fast(line)
-            if not isinstance(objects[-1], dict):
-                skips.add(number, f"is no JSON object: {clean(line, 40)!r}")
-        except ValueError as error:
-            skips.add(number, clean(error, 120))
-            objects[-1] = _begun(line)
-    rows.add_all(objects, first)
+    objects, places = list[Any](), list[int]()
+    for line in lines_of(block):
+        text = line.strip(" \t\n\0")
+        if text[:1] == "{":
+            try:
+                objects.append(parse_fast(line))
+            except ValueError as error:
+                skips.add(number, clean(error, 120))
+                objects.append(_begun(line))
+            places.append(number)
+        elif text:
+            skips.add(number, "is no JSON object", line)
+        number += 1 + line.count("\n")
+    rows.add_all(objects, places)
 
 
 def _begun(line: str) -> dict[str, Any] | None:

@@ -21,7 +21,7 @@ from stabtree.common.errors import NoRowsError, StabtreeError
 from stabtree.common.lazy import np
 from stabtree.common.text import clean
 from stabtree.loaders.config import read_config
-from stabtree.loaders.source import HEAD_BYTES, Sure, in_large_blocks
+from stabtree.loaders.source import HEAD_BYTES, Sure, in_large_blocks, lines_of
 from stabtree.loaders.table import Skips, Table, check_width
 from stabtree.loaders.tables.cells import (
     MISSING_CELL,
@@ -448,7 +448,8 @@ class _Body(Struct):
 
     def _add_lines(self, text: str, blocks: Iterator[str]) -> None:
         """Read lines one by one; of a quote that is open near the end, also those of the next block."""
-        lines, index = text.split("\n"), 0
+        # A line of tabs may be a row of empty cells.
+        lines, index = text.split("\n") if "\t" in text else lines_of(text), 0
         while index < len(lines):
             line, used = lines[index], 1
             if '"' in line and line.count('"') % 2 and not line.startswith("#"):
@@ -460,7 +461,7 @@ class _Body(Struct):
             index += used
             if index < len(lines) or line:  # what follows the last line end is a line only where it holds something
                 self._add_line(line, self.lines + 1, last=index == len(lines))
-                self.lines += used
+                self.lines += 1 + line.count("\n")
         self._flush()
 
     def _flush(self) -> None:
@@ -542,7 +543,7 @@ class _Body(Struct):
     def _is_other_header(self, fields: list[str]) -> bool:
         """Return whether the fields name columns: no number among them, and many names of the header, or a counter."""
         width = len(self.layout.names)
-        if len(fields) == width and numeric(fields[0]):
+        if not any(fields) or (len(fields) == width and numeric(fields[0])):
             return False
         words = [cell.strip(BLANKS) for cell in fields]
         titles = set(self.layout.names)

@@ -228,10 +228,14 @@ class LogReader:
     def read(self, lines: Iterable[str], source: Lines | None = None) -> None:
         """Read all lines of a log, each by its shape; `source` shows whether its last line is whole."""
         split, forms, blocks, config = grammar.NUMBER.split, self._forms, self._blocks, self.config
-        for number, line in enumerate(lines, 1):
+        number = 0
+        for line in lines:
             if self._training.rows >= self._enough:
                 break
-            text = line if len(line) <= grammar.MAX_LINE else line[: grammar.MAX_LINE]
+            number += 1
+            text = line[: grammar.MAX_LINE]
+            if text[:1] == "\n":  # blank lines
+                number, text = number + len(line), ""
             parts = split(text)
             shape, numbers = MASK.join(parts[::2]), parts[1::2]
             form = forms.get(shape)

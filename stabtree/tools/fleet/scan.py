@@ -19,7 +19,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from stabtree._version import __version__
-from stabtree.common.errors import StabtreeError
+from stabtree.common.errors import StabtreeError, too_little_memory
 from stabtree.common.lazy import np
 from stabtree.common.text import clean, masked, near
 from stabtree.judging.judge import Judging
@@ -208,7 +208,7 @@ class UnitJudge(Struct, frozen=True):
         try:
             outcome = self.judging.outcome(cut(with_hashes(item) if self.documents else item, self.ends))
         except Exception as error:
-            outcome, fault = Outcome(item.name, _shown(error)), not isinstance(error, StabtreeError)
+            outcome, fault = Outcome(item.name, _shown(error)), not isinstance(error, StabtreeError | MemoryError)
         seconds += time.perf_counter() - begin
         return record_of(outcome, item.path, documents=self.documents, fault=fault, seconds=seconds)
 
@@ -216,13 +216,15 @@ class UnitJudge(Struct, frozen=True):
 def _failed(unit: Unit, error: Exception) -> Record:
     """Return the record of a unit that could not be read."""
     path = clean(unit.path, 4096)
-    return record_of(Outcome(path, _shown(error)), path, fault=not isinstance(error, StabtreeError))
+    return record_of(Outcome(path, _shown(error)), path, fault=not isinstance(error, StabtreeError | MemoryError))
 
 
 def _shown(error: Exception) -> StabtreeError:
     """Return the error to show to the user; a bug of ours is one, too."""
     if isinstance(error, StabtreeError):
         return error
+    if isinstance(error, MemoryError):
+        return too_little_memory()
     problem = f"stabtree itself failed: {type(error).__name__}: {clean(error, 200)}"
     return StabtreeError(problem, hint="diagnose it alone with --debug, and report what that prints")
 
