@@ -386,8 +386,12 @@ def _run(words: list[str], event: str) -> str:
 
 def _words(command: str) -> list[str]:
     hint = "name one that reads JSON from its standard input; pipes need --exec \"sh -c '...'\""
+    lexer = shlex.shlex(command, posix=True, punctuation_chars=False)
+    lexer.whitespace_split, lexer.commenters = True, ""
+    if sys.platform == "win32":
+        lexer.escape = ""  # where a backslash parts folders
     try:
-        words = shlex.split(command, posix=sys.platform != "win32")  # where a backslash parts folders
+        words = list(lexer)
     except ValueError as error:
         raise StabtreeError(f"can't be read: {error}", where="--exec", hint=hint) from None
     name = next(iter(words), "")
