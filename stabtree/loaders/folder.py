@@ -51,7 +51,7 @@ SETTINGS = (
 MODEL_KEYS = frozenset({"architectures", "model_type"})
 # The whole configuration of a large model fits many times.
 MAX_SETTINGS = 1 << 20
-MAX_STATUS, MAX_TOLD = 1 << 16, 20  # bytes of a file that states a status, and lines of it
+MAX_STATUS, MAX_LINES, MAX_LINE, MAX_TOLD = 1 << 16, 200, 300, 20  # bytes of a file of a status, lines, and those kept
 
 
 def is_file(path: Path) -> bool:
@@ -149,21 +149,23 @@ def status_in(folder: Path) -> tuple[LogLine, ...]:
     for home in (folder, *(folder / name for name in INSIDE)):
         with suppress(OSError):
             for name in _statuses(home, home.stat().st_mtime_ns):
-                told = [f"{text} ({clean(name, 60)})" for text in _told(home / name) if ending_of(text, last=True)]
+                lines = (text[:MAX_LINE] for text in _told(home / name)[-MAX_LINES:])
+                told = [f"{text} ({clean(name, 60)})" for text in lines if ending_of(text, last=True)]
                 found += [recorded(clean(text, 300)) for text in told[-MAX_TOLD:]]
     return tuple(found)
 
 
 @lru_cache(maxsize=16)
 def _statuses(folder: Path, _modified: int) -> tuple[str, ...]:
-    """Return the names of such files; a folder of many logs is asked once for each of them."""
-    return tuple(filter(_STATUS.fullmatch, entries(folder)[1]))
+    """Return the names of such files, but not of links; a folder of many logs is asked once for each of them."""
+    return tuple(name for name in entries(folder)[1] if _STATUS.fullmatch(name) and not (folder / name).is_symlink())
 
 
 def _told(path: Path) -> list[str]:
     """Return what a file of a status says, in lines as a log would have them."""
     with suppress(OSError):
-        text = path.read_bytes()[:MAX_STATUS].decode("utf-8", "replace").strip()
+        with path.open("rb") as stream:
+            text = stream.read(MAX_STATUS).decode("utf-8", "replace").strip()
         if path.suffix in (".json", ".yaml", ".yml"):
             values = settings_file(path)[0]
             return [f"{key}: {_MLFLOW.get(str(value), value)}" for key, value in values.items() if _TOLD.fullmatch(key)]
