@@ -63,6 +63,7 @@ class LoadOptions(Struct, frozen=True):
     format: str | None = None
     run: str | None = None
     checkpoints: str | Path | None = None
+    follow_links: bool = False
 
     def names(self) -> Names:
         """Return what the columns mean, once the format is checked."""
