@@ -64,6 +64,7 @@ class LoadOptions(Struct, frozen=True):
     run: str | None = None
     checkpoints: str | Path | None = None
     contents: Mapping[str, bytes] = field(default_factory=dict)
+    follow_links: bool = False
 
     def names(self) -> Names:
         """Return what the columns mean, once the format is checked."""

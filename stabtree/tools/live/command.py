@@ -33,7 +33,6 @@ from stabtree.cli.options import (
     ReadOptions,
     effective_settings,
     judging_with_baseline,
-    loaded_runs,
     option,
     reading,
 )
@@ -114,6 +113,7 @@ def watch(
     Ctrl-C ends it. The exit code is that of `diagnose` for the log as it is then.
     """
     from stabtree.judging.verdict import Outcome, fails
+    from stabtree.loaders import load_runs
     from stabtree.run import Run
     from stabtree.tools.live.events import REPORTED_FROM, Announcer, Watching
     from stabtree.tools.live.watch import End, Follower, Session
@@ -121,15 +121,16 @@ def watch(
 
     effective = effective_settings(read, judge)
     judging = judging_with_baseline(effective.settings, judge)
-    _check(paths, follow, out, effective, reading(read, effective.settings))
+    how = reading(read, effective.settings)
+    _check(paths, follow, out, effective, how)
     judging.diagnosed(Run("nothing yet", {}))  # what it can't be judged by, no run can
 
     follower = Follower(paths)
 
     def judged() -> list[Outcome]:
         try:
-            loaded = loaded_runs(paths, read, effective.settings, contents=follower.contents())
-            return [judging.outcome(item) for item in loaded]
+            found = load_runs(*paths, ranks=read.ranks, contents=follower.contents(), **how)
+            return [judging.outcome(item) for item in found]
         except StabtreeError as error:
             return [Outcome(clean(paths[0]), error)]
 
