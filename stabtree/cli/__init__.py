@@ -7,6 +7,7 @@ import gc
 import os
 import signal
 import sys
+import traceback
 from contextlib import contextmanager, suppress
 from functools import cache
 from itertools import pairwise
@@ -61,7 +62,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: what is typed after the program's name; `sys.argv[1:]` when not given.
     """
     words = list(sys.argv[1:] if argv is None else argv)
-    hide(words)
+    hide([*words, *(value for value in os.environ.values() if "://" in value)])
     debug = "--debug" in words
     words = [word for word in words if word != "--debug"]
     try:
@@ -76,7 +77,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (Exception, KeyboardInterrupt) as error:
         code = _code_of(error, words)
         if code == OUR_FAULT and debug:
-            raise
+            notify("".join(traceback.format_exception(error)))
         return code
     return 0
 
@@ -89,14 +90,18 @@ def _tracebacks(*, debug: bool) -> Iterator[None]:
         return
     import logging
 
-    logger, handler = logging.getLogger(FAULTS), logging.StreamHandler(sys.stderr)
+    def shown(record: logging.LogRecord) -> bool:
+        notify(logging.Formatter().format(record))
+        return False
+
+    logger = logging.getLogger(FAULTS)
     level = logger.level
-    logger.addHandler(handler)
+    logger.addFilter(shown)
     logger.setLevel(logging.DEBUG)
     try:
         yield
     finally:
-        logger.removeHandler(handler)
+        logger.removeFilter(shown)
         logger.setLevel(level)
 
 

@@ -20,7 +20,7 @@ from msgspec.structs import asdict, fields
 
 from stabtree.cli.terminal import notify
 from stabtree.common import extensions
-from stabtree.common.text import first_few
+from stabtree.common.text import first_few, hide
 from stabtree.report.outputs import RUN, SCREEN, names
 
 if TYPE_CHECKING:
@@ -237,6 +237,7 @@ def effective_settings(read: ReadOptions, judge: JudgeOptions = JudgeOptions()) 
     from stabtree.judging.verdict import accepts_partial, levels_of
 
     project = read_settings(read.config)
+    hide(map(str, asdict(project).values()))
     typed = {**asdict(read), **asdict(judge)}
     overridden = ("column", "step_column", "checkpoint_every", "tree", "trees", "fail_on", "set", "baseline")
     settings = project.without({key: typed[key] for key in overridden})

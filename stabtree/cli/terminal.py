@@ -159,5 +159,5 @@ class Busy:
         from rich.console import Console  # only where there is something to show
 
         # A terminal that takes no more, or not these letters, is no reason to fail.
-        with suppress(OSError, ValueError), Console(stderr=True).status(f"{what} ...", spinner="line"):
+        with suppress(OSError, ValueError), Console(stderr=True).status(f"{hidden(what)} ...", spinner="line"):
             done.wait()

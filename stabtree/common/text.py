@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from functools import partial
 from pathlib import PurePosixPath, PureWindowsPath
 from typing import TYPE_CHECKING, Any
 
@@ -58,8 +57,8 @@ _LOGIN = re.compile(
     r"(?:[^/\s:@]{0,200}:(?!\d+/)[^\s@]{0,500}|[^/\s@]{1,500})(?:@[^\s@/]{0,99}(?=@)){0,9}(?=@)"
 )
 _HIDDEN_NAMES = r"token|key|secret|passw(?:or)?d|pwd|passphrase|signature|credential|auth|x-amz-|x-goog-"
-SHORTEST_SECRET = 4  # characters; a shorter one may stand in any word
-_SIGNED = re.compile(rf"(?i)([?&;#](?:[\w.-]{{0,80}}(?:{_HIDDEN_NAMES})[\w.-]{{0,80}}|sig)=)[^&;\s\"'<>`]+")
+_SIGNED = re.compile(rf"(?i)([?&;#](?:[\w.-]{{0,80}}(?:{_HIDDEN_NAMES})[\w.-]{{0,80}}|sig)=)([^&;\s\"'<>`]+)")
+SHORTEST_SECRET = 6  # characters; a shorter one may stand in any word
 
 
 def masked(text: str) -> str:
@@ -75,29 +74,34 @@ def masked(text: str) -> str:
     return text
 
 
-_TYPED_LOGIN = re.compile(
-    r"(?:^|=)[A-Za-z][\w+.-]+:(?=/|[^@]*:)/*(?P<login>[^/\s:@]*:(?!\d+/)(?P<password>\S+)|[^/\s@]+)@"
-)
-_typed: list[re.Pattern[str]] = []
-"""What finds the secrets of the addresses that were typed, however a library embeds them."""
+_SLASHES = re.compile(r"(?<=\w{2}):(?=/|[^@/]*:)/*")
+_secrets: set[str] = set()
 
 
-def hide(words: Iterable[str]) -> None:
-    """Keep the passwords, tokens and signatures of the addresses among some words out of every text from now on."""
-    from urllib.parse import quote, unquote
+def hide(texts: Iterable[str]) -> None:
+    """Keep the passwords, tokens and signatures of the addresses in some texts out of whatever is `hidden` from now on.
 
-    words = [word for word in words if ":" in word and ("@" in word or "=" in word)]
-    logins = [found for word in words for found in _TYPED_LOGIN.finditer(word)]
-    secrets = [found[name] for found in logins for name in ("login", "password")]
-    secrets += [found[0].removeprefix(found[1]) for word in words for found in _SIGNED.finditer(word)]
-    spelled = {f(text) for text in filter(None, secrets) for f in (str, quote, partial(quote, safe=""), unquote)}
-    long = sorted((re.escape(text) for text in spelled if len(text) >= SHORTEST_SECRET), key=len, reverse=True)
-    _typed[:] = [re.compile("|".join(long), re.IGNORECASE)] if long else []
+    In an address that somebody typed, any number of slashes may follow its scheme.
+    """
+    from urllib.parse import quote, quote_plus, unquote
+
+    for text in texts:
+        address = _SLASHES.sub("://", text, count=1) if "@" in text else text
+        logins = _LOGIN.findall(address)
+        found = (
+            *logins,
+            *(login.partition(":")[2] for login in logins),
+            *(value for _, value in _SIGNED.findall(address)),
+        )
+        _secrets.update(spell(secret) for secret in found for spell in (str, quote, quote_plus, unquote))
 
 
 def hidden(text: str) -> str:
-    """Return a text that goes out without the secrets that were typed."""
-    return _typed[0].sub("***", text) if _typed else text
+    """Return a text that goes out without those secrets, however a library wrote them into it."""
+    for secret in sorted(_secrets, key=len, reverse=True):
+        if len(secret) >= SHORTEST_SECRET:
+            text = re.sub(re.escape(secret), "***", text, flags=re.IGNORECASE)
+    return text
 
 
 _STEPS = re.compile(r"\bstep(?=s?(?: around| from| up to)? -?\d)|(?<=\d )step(?=s?\b)")

@@ -39,7 +39,7 @@ from stabtree.cli.options import (
 from stabtree.cli.output import on_the_terminal
 from stabtree.cli.terminal import emit, notify, takes_escapes
 from stabtree.common.errors import FOUND, StabtreeError
-from stabtree.common.text import clean, masked
+from stabtree.common.text import clean, hidden, masked
 from stabtree.report.outputs import DEFAULT_OPTIONS, RenderOptions
 
 if TYPE_CHECKING:
@@ -295,7 +295,7 @@ class Reporter:
 
 def _to_terminal(text: str) -> None:
     with suppress(OSError, ValueError):  # a terminal that takes no more is no reason to fail
-        sys.stderr.write(text)
+        sys.stderr.write(hidden(text))
         sys.stderr.flush()
 
 
@@ -354,7 +354,7 @@ class Hook:
     def start(self, event: str) -> None:
         """Run the command with a text on its standard input."""
         if self._words is not None:
-            self._runs.append(self._pool.submit(_run, self._words, event))
+            self._runs.append(self._pool.submit(_run, self._words, hidden(event)))
 
     def notes(self) -> list[str]:
         """Return the notes on what failed or took too long since the last call."""
