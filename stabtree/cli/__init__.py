@@ -62,7 +62,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: what is typed after the program's name; `sys.argv[1:]` when not given.
     """
     words = list(sys.argv[1:] if argv is None else argv)
-    hide([*words, *(value for value in os.environ.values() if "://" in value)])
+    hide([*words, *_addresses()])
     debug = "--debug" in words
     words = [word for word in words if word != "--debug"]
     try:
@@ -105,6 +105,16 @@ def _tracebacks(*, debug: bool) -> Iterator[None]:
         logger.setLevel(level)
 
 
+def _addresses() -> list[str]:
+    """Return the addresses in the environment: what they hold may be secret, as a proxy's password."""
+    return [value for value in os.environ.values() if "://" in value]
+
+
+def _wants_json(words: Sequence[str]) -> bool:
+    """Return whether a command is to write JSON on standard output."""
+    return "--json" in words or "--output=json" in words or ("--output", "json") in pairwise(words)
+
+
 def _code_of(error: BaseException, words: Sequence[str]) -> int:
     """Return the exit code for what stopped a command, after its two lines on standard error."""
     if isinstance(error, KeyboardInterrupt):
@@ -117,7 +127,7 @@ def _code_of(error: BaseException, words: Sequence[str]) -> int:
         error = too_little_memory()
     if isinstance(error, StabtreeError):
         notify(_message(error))
-        if "--json" in words or "--output=json" in words or ("--output", "json") in pairwise(words):
+        if _wants_json(words):
             from stabtree.report.json import error as as_data
             from stabtree.report.json import written
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping  # noqa: TC003 - read when a file is converted
 from functools import cache, lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 FILE = Path(__file__).with_name("endings.yaml")
 EXCEPTION, INTERRUPTED, FINISHED, NAN_STOP = "exception", "interrupted", "finished", "nan-stop"
 EXIT_STATUS, UNCLEAR = "exit-status", "unclear"  # that the program failed, not how; that something did
+NEVER = r"(?!)"
 FATAL, PBS = 128, 256  # a shell adds the one to the number of the signal, PBS the other
 # A line of a traceback that names a file, but none of an installed package or of Python itself.
 OWN_FRAME = re.compile(
@@ -72,7 +74,8 @@ def table() -> Endings:
     file = typed(read(FILE), _EndingsFile, FILE.name)
     lines = {name: "|".join(one.lines) for name, one in file.endings.items()}
     codes = {name: "|".join(_codes(file, name)) for name in file.endings}
-    words = [signal.split(maxsplit=2)[2].lower() for one in file.endings.values() for signal in one.signals]
+    signals = chain.from_iterable(one.signals for one in file.endings.values())
+    words = [signal.split(maxsplit=2)[2].lower() for signal in signals]
     plain = (
         "parts",
         "files",
@@ -89,13 +92,18 @@ def table() -> Endings:
     )
     return Endings(
         "|".join((*file.words, file.form("failed"), *words)),
-        {name: re.compile(pattern or r"(?!)") for name, pattern in lines.items()},
-        {name: re.compile(pattern or r"(?!)") for name, pattern in codes.items()},
+        _compiled(lines),
+        _compiled(codes),
         re.compile("|".join((r"signal|\bsig[a-z]|code|status|exit|\brc\b|\(failed|\s\d+:\d+\s*$", *words))),
-        {name: re.compile(file.form(name)) for name in plain},
-        {name: re.compile(one.about) for name, one in file.endings.items() if one.about},
+        _compiled({name: file.form(name) for name in plain}),
+        _compiled({name: one.about for name, one in file.endings.items()}),
         {name: one.examples for name, one in file.endings.items()},
     )
+
+
+def _compiled(patterns: Mapping[str, str]) -> Mapping[str, re.Pattern[str]]:
+    """Compile patterns; what has none matches nothing."""
+    return {name: re.compile(pattern or NEVER) for name, pattern in patterns.items()}
 
 
 def _codes(file: _EndingsFile, name: str) -> Iterator[str]:
@@ -145,14 +153,21 @@ def _failure(line: str) -> str:
         return ""
     text = _plain(forms["pairs"].sub(" ", line))
     told = forms["denied"].sub(" ", text)
-    whole = forms["whole"].search(told)
-    some = not forms["calm"].search(line) and (forms["failed"].search(told) or forms["level"].search(line))
-    if forms["scores"].search(told) or not (whole or some):
+    whole = forms["whole"].search(told) is not None
+    if forms["scores"].search(told) or not (whole or _some_failed(told, line)):
         return ""
     about = next((name for name, pattern in table().about.items() if pattern.search(told)), "")
     if about and (told == text or whole):
         return about
     return EXIT_STATUS if whole else UNCLEAR
+
+
+def _some_failed(told: str, line: str) -> bool:
+    """Return whether a line says, in words or by its level, that something failed; not of an ordinary message."""
+    forms = table().forms
+    if forms["calm"].search(line):
+        return False
+    return forms["failed"].search(told) is not None or forms["level"].search(line) is not None
 
 
 def _plain(line: str) -> str:

@@ -93,7 +93,8 @@ def hide(texts: Iterable[str]) -> None:
             *(login.partition(":")[2] for login in logins),
             *(value for _, value in _SIGNED.findall(address)),
         )
-        _secrets.update(spell(secret) for secret in found for spell in (str, quote, quote_plus, unquote))
+        for spell in (str, quote, quote_plus, unquote):
+            _secrets.update(map(spell, found))
 
 
 def hidden(text: str) -> str:

@@ -252,8 +252,7 @@ class Wording(Struct, dict=True):
         before = values[:end]
         if end < EARLY_ROWS or (before[-1] > before[0] and never_falls(before)):
             before = values[: max(end, EARLY_ROWS, len(values) // 4)]
-        highest = float(before.max(initial=0.0))
-        return highest if highest > 0 else None
+        return float(before.max(initial=0.0)) or None
 
     def _batches(self) -> str:
         """Return the batches of the onset, those after the last good step; empty if unknown or too many."""

@@ -478,8 +478,9 @@ def units_die(
     text += f"{begin:.0%} at the beginning"
     metric = "dead_relu_frac" if name == UNGROUPED else f"dead_relu_frac/{name}"
     strength = weakest(above(end, dead_share), strongest(above(end, growth * begin), above(end, all_share)))
+    onset = int(steps[np.argmax(values >= (begin + end) / 2)])
     found = (Evidence(text, metric, (int(steps[0]), int(steps[-1])), end, dead_share),)
-    return measured(strength, found, onset_step=left_course(steps, values).first_bad_step)
+    return measured(strength, found, onset_step=onset)
 
 
 @measure(source="precision P15 and P16")

@@ -204,7 +204,7 @@ def _periods(steps: Ints, logged: Bools, rows: Bools) -> Iterator[Layout]:
         # The first number tells nothing of the period, unless it stands at the end of the first one.
         whole = first + apart - at[0] == usual
         of = (whole | (steps > first)) & ((last < own[-1]) <= (steps != own[-1]))
-        free = math.log(usual / apart) + (math.log(FACTOR) * np.count_nonzero(fits) if slack else 0)
+        free = math.log(usual / apart) + math.log(FACTOR) * np.count_nonzero(fits) * bool(slack)
         yield f"every {usual:,.4g} steps", missed | (rows if rising else np.isin(steps, own)), of, free
 
 
@@ -216,6 +216,19 @@ def _epochs(epochs: Column | None, rows: Bools) -> Iterator[Layout]:
     since = np.arange(len(rows)) >= np.argmax(rows)
     yield "at the end of each epoch", np.append(turns, False), since, 0.0
     yield "at the beginning of each epoch", np.append([False], turns), since, 0.0
+
+
+def _missed_evaluations(series: Mapping[str, Series]) -> Iterator[Gap]:
+    """Yield the evaluations at even intervals that were due up to the last step of training, and never came."""
+    end = max((int(one.steps[-1]) for name, one in series.items() if name not in EVALUATED), default=0)
+    for metric in EVALUATED & series.keys():
+        seen = series[metric].steps
+        apart = np.diff(seen[-ROWS_LONG:])
+        if len(seen) < ROWS_SHORT or np.ptp(apart):
+            continue
+        missing = (end - int(seen[-1])) // int(apart[0])
+        if missing >= ROWS_SHORT:
+            yield Gap(metric, int(seen[-1] + apart[0]), end, missing, at_end=True)
 
 
 def find_gaps(
@@ -246,16 +259,10 @@ def find_gaps(
         busy, due = (np.setdiff1d(steps[rows & lacking], logged.steps) for rows in (training, beside_rate))
         quiet = np.setdiff1d(steps[(training | ~other) & lacking], logged.steps)
         gaps += _gaps(metric, logged.steps, (busy, due, quiet))
-    end = max((int(one.steps[-1]) for name, one in series.items() if name not in EVALUATED), default=0)
-    for metric in EVALUATED & series.keys():
-        seen = series[metric].steps
-        apart = np.diff(seen[-ROWS_LONG:])
-        missing = (end - int(seen[-1])) // int(apart[0]) if len(seen) >= ROWS_SHORT and not np.ptp(apart) else 0
-        if missing >= ROWS_SHORT:
-            gaps.append(Gap(metric, int(seen[-1] + apart[0]), end, missing, at_end=True))
+    gaps += _missed_evaluations(series)
     every = max((one.steps for one in series.values()), key=len, default=steps[:0])
     apart = np.diff(every)
-    at = int(np.argmax(apart)) if len(apart) else 0
+    at = int(np.append(apart, 0).argmax())
     if ROWS_SHORT <= at < len(apart) - ROWS_SHORT:
         # No row is left of a stretch, as where a disk was full: as long as all others, and far longer than each.
         others, usual = np.delete(apart, at), median(apart)

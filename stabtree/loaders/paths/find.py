@@ -150,10 +150,13 @@ def listed(folder: str, roots: Sequence[str] = (), *, follow: bool = True) -> Li
         for entry in sorted(entries, key=attrgetter("name")):
             if is_hidden(entry.name):
                 continue
+            names: list[str] | None = found.special
             if entry.is_symlink():
                 names = _names_of_link(entry, found, roots, follow=follow)
-            else:
-                names = found.folders if entry.is_dir() else found.files if entry.is_file() else found.special
+            elif entry.is_dir():
+                names = found.folders
+            elif entry.is_file():
+                names = found.files
             if names is not None:
                 names.append(entry.name)
     return found
@@ -180,7 +183,9 @@ def _names_of_link(link: os.DirEntry[str], found: Listing, roots: Sequence[str],
         snapshots = target.parent.parent / "snapshots" if link.is_file() else target
         inside = any(target.is_relative_to(root) or Path(root).is_relative_to(snapshots) for root in roots)
         if inside or follow:
-            return found.linked if link.is_dir() else found.files
+            if link.is_dir():
+                return found.linked
+            return found.files
         return found.outside
     return found.special
 

@@ -103,9 +103,10 @@ class Found(Struct, frozen=True):
 
     def ended(self, home: Path) -> Found:
         """Return it with what other files in the folder of its only run say of how that ended."""
-        lines = status_in(home) if len(self.runs) == 1 else ()
+        if len(self.runs) != 1:
+            return self
         *others, last = self.tables
-        return replace(self, tables=(*others, replace(last, lines=(*last.lines, *lines)))) if lines else self
+        return replace(self, tables=(*others, replace(last, lines=(*last.lines, *status_in(home)))))
 
     @property
     def runs(self) -> list[str]:
@@ -202,13 +203,14 @@ def read_file(path: str, names: Names, options: LoadOptions, cache: dict[str, Fo
 def _read_file(path: str, names: Names, options: LoadOptions) -> Found:
     if not path:  # what a shell makes of a variable that is not set: not the working directory
         raise StabtreeError("an empty path names no log", hint=NAME_METRICS)
-    source = open_source(path, options.contents.get(str(Path(path).absolute())) if options.contents else None)
+    source = open_source(path, options.contents.get(str(Path(path).absolute())))
     loader = by_name(options.format) if options.format else choose(source, names)
     if loader.name == "manifest":
         return _read_manifest(source, names)
     found = Found.of(_name_of(source), loader.read(source, names), source.name, names)
     settings, notes = _beside(source.file) if source.file else ({}, ())
-    found = found.ended(source.file.parent) if source.file else found
+    if source.file:
+        found = found.ended(source.file.parent)
     return replace(found, settings={**settings, **found.settings}, notes=notes)
 
 

@@ -154,7 +154,9 @@ class Training:
         if value is None:
             return None
         garbled = math.isfinite(value)
-        text = word if garbled else str(value)
+        text = str(value)
+        if garbled:
+            text = word
         return slot._replace(place=NOWHERE, text=text, whole=NOWHERE, power=0, garbled=garbled)
 
     def beside(self, template: Template, names: Names) -> list[Slot]:

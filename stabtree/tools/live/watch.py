@@ -109,7 +109,9 @@ class _Watched:
         elif hold and is_moved:
             self._file = os.open(path, os.O_RDONLY)
             weakref.finalize(self, os.close, self._file)
-        text = self._read(0) if keep else b""
+        text = b""
+        if keep:
+            text = self._read(0)
         # What is written over as a whole, as a table or a state by each epoch, holds its old rows itself.
         is_whole = status.st_size >= self._size or path.suffix == ".json" or b"\0" in last[:HEAD_BYTES]
         self.parts[len(self.parts) - is_whole :] = [bytearray(text)]
