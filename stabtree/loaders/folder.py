@@ -139,7 +139,8 @@ _TOLD = re.compile(
     r"(?:job|run|final)?[ _-]?(?:state|status|phase|exit[ _-]?(?:code|status)|return[ _-]?code|reason|error)",
     re.IGNORECASE,
 )
-_MLFLOW = {"3": "FINISHED", "4": "FAILED", "5": "KILLED"}
+# Of MLflow's RunStatus, those of a run that has ended; a file store writes the number.
+STATUSES = {"3": "FINISHED", "4": "FAILED", "5": "KILLED"}
 INSIDE = ("files", "output")  # where W&B and SageMaker put it
 
 
@@ -164,11 +165,11 @@ def _statuses(folder: Path, _modified: int) -> tuple[str, ...]:
 def _told(path: Path) -> list[str]:
     """Return what a file of a status says, in lines as a log would have them."""
     with suppress(OSError):
+        if path.suffix in (".json", ".yaml", ".yml"):
+            values, spelled = settings_file(path)[0], STATUSES if path.name == "meta.yaml" else {}
+            return [f"{key}: {spelled.get(str(value), value)}" for key, value in values.items() if _TOLD.fullmatch(key)]
         with path.open("rb") as stream:
             text = stream.read(MAX_STATUS).decode("utf-8", "replace").strip()
-        if path.suffix in (".json", ".yaml", ".yml"):
-            values = settings_file(path)[0]
-            return [f"{key}: {_MLFLOW.get(str(value), value)}" for key, value in values.items() if _TOLD.fullmatch(key)]
         if not text:
             return [f"status: {path.stem}"]
         return [f"exit code: {text}"] if text.removeprefix("-").isdigit() else text.splitlines()

@@ -12,7 +12,7 @@ from stabtree.common.errors import StabtreeError
 from stabtree.common.files import recorded
 from stabtree.common.lazy import np
 from stabtree.common.text import clean
-from stabtree.loaders.folder import entries, is_file
+from stabtree.loaders.folder import STATUSES, entries, is_file
 from stabtree.loaders.source import Sure, open_source
 from stabtree.loaders.table import Skips, Table
 from stabtree.loaders.tables.collected import Collected, distinct
@@ -31,8 +31,6 @@ MAX_PARAM = 1 << 16
 MAX_DEPTH = 4  # folders below `metrics`: `train/loss` is a file `loss` in a folder `train`
 # MLflow stores an infinity as the largest float there is, and a NaN as 0 beside a mark.
 LARGEST = 1.7976931348623157e308
-# Of MLflow's RunStatus, those of a run that has ended; a file store writes the number.
-STATUSES = {"3": "FINISHED", "4": "FAILED", "5": "KILLED"}
 TABLES = {"metrics": "run_uuid", "runs": "run_uuid"}
 HINT = "name the database that mlflow wrote, such as mlflow.db"
 # All parameters are stored as text.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from stabtree.diagnosis.walk import diagnose
 from stabtree.loaders import load_run
 from stabtree.loaders.paths.stored import with_places
 from tests.loaders.make import write
@@ -55,3 +56,24 @@ def test_a_line_that_is_made_to_take_long_does_not(tmp_path: Path) -> None:
     run, begun = load_run(str(file)), time.perf_counter()
     with_places(run, [1, 10])
     assert time.perf_counter() - begun < 2
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "leaf"),
+    [
+        ("status.json", '{"state": "FAILED"}', "exit-status"),
+        ("status.json", '{"exit_code": 3}', "exit-status"),
+        ("exit_code", "137\n", "host-memory"),
+        ("exit_code", "0\n", ""),
+        ("error.txt", "RuntimeError: shapes\n", "exception"),
+        ("FAILED", "", "exit-status"),
+        ("meta.yaml", "status: 4\n", "exit-status"),
+        ("status.json", '{"failed_attempts": 0, "state": "running"}', ""),
+    ],
+)
+def test_a_file_of_a_status_beside_a_log_counts(tmp_path: Path, name: str, content: str, leaf: str) -> None:
+    """What a scheduler or a launcher says there is how the run ended; a code is no status of MLflow."""
+    log = tmp_path / "metrics.csv"
+    log.write_text("step,loss\n" + "".join(f"{step},{3 - step / 50}\n" for step in range(60)))
+    (tmp_path / name).write_text(content)
+    assert [item.leaf.id for item in diagnose(log).findings] == [leaf] * bool(leaf)
