@@ -20,6 +20,7 @@ FILE = Path(__file__).with_name("endings.yaml")
 EXCEPTION, INTERRUPTED, FINISHED, NAN_STOP = "exception", "interrupted", "finished", "nan-stop"
 EXIT_STATUS, UNCLEAR = "exit-status", "unclear"  # that the program failed, not how; that something did
 NEVER = r"(?!)"
+SPELLINGS = ("shell", "launched", "received")  # forms of a signal
 FATAL, PBS = 128, 256  # a shell adds the one to the number of the signal, PBS the other
 # A line of a traceback that names a file, but none of an installed package or of Python itself.
 OWN_FRAME = re.compile(
@@ -76,26 +77,12 @@ def table() -> Endings:
     codes = {name: "|".join(_codes(file, name)) for name in file.endings}
     signals = chain.from_iterable(one.signals for one in file.endings.values())
     words = [signal.split(maxsplit=2)[2].lower() for signal in signals]
-    plain = (
-        "parts",
-        "files",
-        "pairs",
-        "scores",
-        "source",
-        "warns",
-        "calm",
-        "level",
-        "whole",
-        "failed",
-        "denied",
-        "advice",
-    )
     return Endings(
         "|".join((*file.words, file.form("failed"), *words)),
         _compiled(lines),
         _compiled(codes),
         re.compile("|".join((r"signal|\bsig[a-z]|code|status|exit|\brc\b|\(failed|\s\d+:\d+\s*$", *words))),
-        _compiled({name: file.form(name) for name in plain}),
+        _compiled({name: file.form(name) for name in file.forms if name not in (*SPELLINGS, "code")}),
         _compiled({name: one.about for name, one in file.endings.items()}),
         {name: one.examples for name, one in file.endings.items()},
     )
@@ -113,7 +100,7 @@ def _codes(file: _EndingsFile, name: str) -> Iterator[str]:
     for signal in file.endings[name].signals:
         number, sig, word = signal.split(maxsplit=2)
         values = {"number": number, "sig": sig, "word": word, "lower": word.lower()}
-        yield from (file.form(form, **values) for form in ("shell", "launched", "received"))
+        yield from (file.form(form, **values) for form in SPELLINGS)
         yield file.form("code", codes=f"-{number}|{FATAL + int(number)}|{PBS + int(number)}")
 
 

@@ -83,8 +83,6 @@ def hide(texts: Iterable[str]) -> None:
 
     In an address that somebody typed, any number of slashes may follow its scheme.
     """
-    from urllib.parse import quote, quote_plus, unquote
-
     for text in texts:
         address = _SLASHES.sub("://", text, count=1) if "@" in text else text
         logins = _LOGIN.findall(address)
@@ -93,15 +91,17 @@ def hide(texts: Iterable[str]) -> None:
             *(login.partition(":")[2] for login in logins),
             *(value for _, value in _SIGNED.findall(address)),
         )
-        for spell in (str, quote, quote_plus, unquote):
-            _secrets.update(map(spell, found))
+        if found:
+            from urllib.parse import quote, quote_plus, unquote  # few commands are given a secret
+
+            spelled = (spell(secret) for secret in found for spell in (str, quote, quote_plus, unquote))
+            _secrets.update(secret for secret in spelled if len(secret) >= SHORTEST_SECRET)
 
 
 def hidden(text: str) -> str:
     """Return a text that goes out without those secrets, however a library wrote them into it."""
     for secret in sorted(_secrets, key=len, reverse=True):
-        if len(secret) >= SHORTEST_SECRET:
-            text = re.sub(re.escape(secret), "***", text, flags=re.IGNORECASE)
+        text = re.sub(re.escape(secret), "***", text, flags=re.IGNORECASE)
     return text
 
 
