@@ -64,12 +64,9 @@ def account(run: Run) -> tuple[AccountEntry, ...]:
         path = source.path
         for use in source.columns:
             found += _of_column(use, path, run)
-        if source.skipped_count:
-            reason, line = "", None
-            if source.skipped:
-                reason, line = source.skipped[0].reason, source.skipped[0].line
-            what = (source.skipped_count, "could not be read", line, path)
-            found.append(AccountEntry("lines", reason, Fate.UNEXPLAINED, *what))
+        for first in source.skipped[:1]:
+            what = (source.skipped_count, "could not be read", first.line, path)
+            found.append(AccountEntry("lines", first.reason, Fate.UNEXPLAINED, *what))
         for kind in source.unread:
             fate, reason = Fate.UNEXPLAINED, "hold numbers that were not read"
             if kind.harmless:
@@ -141,11 +138,8 @@ def _values(entries: Iterable[AccountEntry], unit: str) -> Iterator[str]:
     names = list(dict.fromkeys(entry.name for entry in ordered))
     if not names:
         return
-    where, verb = "", "hold"
-    if ordered[0].first is not None:
-        where = f", the first at {unit} {ordered[0].first:,}"
-    if len(names) == 1:
-        verb = "holds"
+    where = "" if ordered[0].first is None else f", the first at {unit} {ordered[0].first:,}"
+    verb = "holds" if len(names) == 1 else "hold"
     yield f"{first_few(names, _MAX_NAMED)} {verb} values that are not finite{where}; no question judges that."
 
 
@@ -162,9 +156,6 @@ def _lines(entries: list[AccountEntry]) -> Iterator[str]:
     if not count:
         return
     first = min((entry.first for entry in entries if entry.first is not None), default=None)
-    where, noun = "", "lines that hold numbers were"
-    if first is not None:
-        where = f", the first is line {first:,}"
-    if count == 1:
-        noun = "line that holds numbers was"
+    where = "" if first is None else f", the first is line {first:,}"
+    noun = "line that holds numbers was" if count == 1 else "lines that hold numbers were"
     yield f"{count:,} {noun} not read{where} (`stabtree inspect`)."

@@ -125,12 +125,10 @@ def _merge(group: Sequence[Incident], facts: Measured) -> Incident:
     )
     takes = {item.leaf.take for item in whole.seen_as if item.restart}
     take = takes.pop() if len(takes) == 1 else Take.BEFORE
-    if any(item.restart for item in whole.seen_as):
-        whole = replace(whole, restart=restart_of(facts, whole, take))
-    else:
-        whole = replace(whole, restart=None)
+    restarts = any(item.restart for item in whole.seen_as)
     start = whole.onset_step if any(item.leaf.restart for item in group) else None
-    return replace(whole, precursors=precursors(facts, start))
+    restart = restart_of(facts, whole, take) if restarts else None
+    return replace(whole, restart=restart, precursors=precursors(facts, start))
 
 
 def advised(item: Incident, facts: Measured, answers: Mapping[str, Answer]) -> Incident:

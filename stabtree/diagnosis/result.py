@@ -214,9 +214,7 @@ class Diagnosis(Struct, frozen=True):
     @property
     def partial(self) -> bool:
         """Whether the run was not judged as a whole, and nothing is wrong in the sections that were."""
-        if self.verdict != UNKNOWN or self.misread or self.faults:
-            return False
-        return bool(self.answered)
+        return self.verdict == UNKNOWN and not self.misread and not self.faults and bool(self.answered)
 
     @property
     def unended(self) -> Incident | None:
@@ -371,9 +369,7 @@ class Happening(Struct, frozen=True):
     @property
     def sentence(self) -> str:
         """The series and what it did."""
-        if self.metric in self.text:
-            return self.text
-        return f"{self.metric} {self.text}"
+        return self.text if self.metric in self.text else f"{self.metric} {self.text}"
 
 
 class QuotedRow(Struct, frozen=True):
@@ -410,9 +406,7 @@ class Accepted(Struct, frozen=True):
         >>> Accepted("the loader is being fixed", "March", "base.json").text
         'known since March, the loader is being fixed (base.json)'
         """
-        known = "" if self.reason else "known"
-        if self.since:
-            known = f"known since {self.since}"
+        known = f"known since {self.since}" if self.since else "known" * (not self.reason)
         return f"{', '.join(filter(None, [known, self.reason]))} ({self.source})"
 
 

@@ -174,9 +174,7 @@ def quoted_rows(run: Run, item: Incident) -> tuple[QuotedRow, ...]:
 def last_good_row(series: Series, by_step: int) -> int | None:
     """Return the index of the last row up to a step by which all was well; None if the row is off its level itself."""
     at = int(series.steps.searchsorted(by_step, side="right")) - 1
-    if at < 0 or _is_off(series, at, float(series.values[at])):
-        return None
-    return at
+    return None if at < 0 or _is_off(series, at, float(series.values[at])) else at
 
 
 def worst_row(series: Series, onset_step: int, good: int | None) -> int | None:
@@ -209,10 +207,9 @@ def _is_off(series: Series, at: int, value: float) -> bool:
         return True
     sign = bad_side(series)
     before = sign * series.values[max(at - ROWS_OF_NOISE, 0) : max(at - ROWS_OF_RISE, 0)]
-    before = before[np.isfinite(before)]
-    if not len(before):
+    if not np.isfinite(before).any():
         before = sign * series.values[: max(at, 1)]
-        before = before[np.isfinite(before)]
+    before = before[np.isfinite(before)]
     if not len(before):
         return False
     level = min(median(before[-shared.ROWS_SHORT :]), median(before))  # a slow change takes its own level with it
