@@ -39,11 +39,8 @@ def dtype(value: object) -> str:
     for name, spellings in _DTYPE_SPELLINGS.items():
         if word in spellings.split():
             return name
-    raise StabtreeError(
-        f"{clean(value, 40)!r} is not a precision that stabtree knows",
-        where="--dtype",
-        hint=f"one of {', '.join(PRECISIONS)}",
-    )
+    problem = f"{clean(value, 40)!r} is not a precision that stabtree knows"
+    raise StabtreeError(problem, where="--dtype", hint=f"one of {', '.join(PRECISIONS)}")
 
 
 def text_of(value: Any) -> str:
@@ -69,9 +66,7 @@ def count_of(value: Any, min_count: int = 0) -> int:
     number = number_of(value)
     if number == int(number) and min_count <= number < 2**53:
         return int(number)
-    if min_count:
-        raise ValueError("a positive whole number")
-    raise ValueError("a whole number")
+    raise ValueError("a positive whole number" if min_count else "a whole number")
 
 
 def positive_of(value: Any) -> int:
@@ -177,19 +172,9 @@ _INSIDE = {
 WEIGHTS = (WEIGHTS_DTYPE, "torch_dtype")
 _BETAS = ("betas", "adam_betas", "opt_betas")
 WRAPPERS = (
-    "config",
-    "args",
-    "hparams",
-    "hyperparameters",
-    "hyper_parameters",
-    "training_args",
-    "params",
-    "settings",
-    "ds_config",
-    "deepspeed_config",
-    "zero_optimization",
-    "peft_config",
-    "default",  # PEFT names its first adapter so
+    *("config", "args", "hparams", "hyperparameters", "hyper_parameters", "training_args", "params", "settings"),
+    *("ds_config", "deepspeed_config", "zero_optimization"),
+    *("peft_config", "default"),  # PEFT names its first adapter so
 )
 
 
@@ -214,8 +199,7 @@ def read_config(values: Mapping[str, Any]) -> tuple[dict[str, ConfigScalar], lis
         words = normalize(str(best["dtype"][1])).split("_")
         if "true" in words or "mixed" in words or "amp" in words:  # with weights in fp32, or in fp16 too
             config["mixed"] = "true" not in words
-    trainer = of_config(values)
-    if trainer:
+    if trainer := of_config(values):
         config.setdefault("framework", trainer)
     return config, notes
 

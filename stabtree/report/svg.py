@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from html import escape
-from importlib.resources import files
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -11,6 +10,7 @@ from stabtree.common.lazy import np
 from stabtree.common.stats import stretches
 from stabtree.common.text import clean
 from stabtree.report.outputs import DEFAULT_OPTIONS, RenderOptions
+from stabtree.report.page import asset
 from stabtree.report.plot import column_of, levels, linear_ticks, log_ticks, short, step_ticks
 from stabtree.report.plot import figure as figure_of
 from stabtree.report.words import headline, main_finding
@@ -237,4 +237,4 @@ def style() -> str:
 
     A page restyles the picture by setting the variables (`--fig-ink`, ...) on `svg.stabtree`.
     """
-    return files("stabtree.report").joinpath("figure.css").read_text("utf-8").replace("\n", "")
+    return asset("figure.css").replace("\n", "")

@@ -207,11 +207,6 @@ class EventFile(Struct):
     _large: int = 0  # records that were skipped because of their size
     _crowded: int = 0  # values of tags beyond `MAX_TAGS`, which were left out
 
-    @property
-    def lost_share(self) -> float:
-        """The share of the file that was skipped because it is damaged."""
-        return self.lost / max(1, self.size)
-
     def notes(self) -> list[str]:
         """Describe what could not be read."""
         tags = f"The file has more than {len(self._names):,} tags: {self._crowded:,} values were left out."

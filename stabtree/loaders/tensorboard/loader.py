@@ -118,9 +118,8 @@ def _read(source: Source) -> Events:
     file.read(chunks(source, notes))
     config, mistakes = read_config(file.config)
     points, held_out = _once(file.points())
-    return Events(
-        points, config, (*notes, *file.notes(), *mistakes, *held_out), file.lost_share, int(len(points.name) > 0)
-    )
+    notes += (*file.notes(), *mistakes, *held_out)
+    return Events(points, config, tuple(notes), file.lost / max(1, file.size), int(len(points.name) > 0))
 
 
 def _once(points: Points) -> tuple[Points, tuple[str, ...]]:
