@@ -37,9 +37,8 @@ class Fault(Struct, frozen=True):
     @property
     def reason(self) -> str:
         """Why there is no answer."""
-        if self.package:
-            return f"a fault of the package {self.package} in the {self.kind} {self.id} ({self.problem})"
-        return f"an internal fault of stabtree in the {self.kind} {self.id} ({self.problem})"
+        whose = f"a fault of the package {self.package}" if self.package else "an internal fault of stabtree"
+        return f"{whose} in the {self.kind} {self.id} ({self.problem})"
 
     @property
     def note(self) -> str:

@@ -23,9 +23,7 @@ def clean(text: object, limit: int = 200) -> str:
     # What is cut off anyway is not worth scanning: a broken file can hold one line of many megabytes.
     head = str(text)[: 4 * limit + 1000]
     flat = head.strip() if head.isprintable() else "".join(map(_printable, without_escapes(head))).strip()
-    if len(flat) <= limit:
-        return flat
-    return flat[: limit - 1] + "…"
+    return flat if len(flat) <= limit else flat[: limit - 1] + "…"
 
 
 def without_escapes(text: str) -> str:
@@ -34,9 +32,7 @@ def without_escapes(text: str) -> str:
 
 
 def _printable(char: str) -> str:
-    if char.isprintable():
-        return char
-    return " " if char.isspace() else ""
+    return char if char.isprintable() else " " * char.isspace()
 
 
 _COMMANDS = re.compile(r"^[^\S\n]*:(?=:)|#(?=#\w*\[)", re.MULTILINE)
@@ -82,26 +78,19 @@ def counting(text: str, unit: str) -> str:
     >>> counting("up to 4 at step 812, 3 steps before", "row")
     'up to 4 at row 812, 3 rows before'
     """
-    if unit == "step":
-        return text
-    return _STEPS.sub(unit, text)
+    return text if unit == "step" else _STEPS.sub(unit, text)
 
 
 _SPELLED = {
-    **dict(zip("–—−‑‘’·“”×›≈µ§✓✗●◐○◀▲↑↓┊│┤└─▶", "----''-\"\"x>~uS+x*+o<^^v|||+->", strict=True)),
-    "…": "~",
+    **dict(zip("–—−‑‘’·“”×›≈µμ§✓✗●◐○◀▲↑↓┊│┤└─▶…÷‖Δ", "----''-\"\"x>~uuS+x*+o<^^v|||+->~/|d", strict=True)),
     "ε": "eps",
-    "μ": "u",
     "√": "sqrt",
-    "÷": "/",
     "→": "->",
     "←": "<-",
     "≥": ">=",
     "≤": "<=",
     "±": "+-",
     "σ": "sigma",
-    "‖": "|",
-    "Δ": "d",
     "²": "^2",
 }
 
@@ -141,9 +130,7 @@ def docstring(function: Callable[..., Any]) -> str:
     except (OSError, SyntaxError):  # there is no source beside the bytecode
         return ""
     made = tree.body[0] if isinstance(tree, ast.Module) else tree
-    if isinstance(made, ast.FunctionDef):
-        return ast.get_docstring(made) or ""
-    return ""
+    return (ast.get_docstring(made) or "") if isinstance(made, ast.FunctionDef) else ""
 
 
 def near(name: str, known: Iterable[str], share: float = 0.6) -> str:
@@ -151,9 +138,7 @@ def near(name: str, known: Iterable[str], share: float = 0.6) -> str:
     import difflib  # only a mistake needs it
 
     found = difflib.get_close_matches(name, list(known), 1, share)
-    if found:
-        return f"; did you mean {found[0]!r}?"
-    return ""
+    return f"; did you mean {found[0]!r}?" if found else ""
 
 
 def plain(text: str) -> bool:
@@ -177,6 +162,4 @@ def first_few(names: Sequence[object], count: int, limit: int = 60) -> str:
     ('lr, loss and 1 more', 'lr')
     """
     shown = ", ".join(clean(name, limit) for name in names[:count])
-    if len(names) > count:
-        return f"{shown} and {len(names) - count} more"
-    return shown
+    return f"{shown} and {len(names) - count} more" if len(names) > count else shown

@@ -226,28 +226,17 @@ def _known(values: Mapping[str, Any], depth: int = 0) -> Iterator[tuple[str, int
         key, rank = _SPELLINGS.get(word, ("", 0))
         if word in weights:
             yield "dtype", 40 + 10 * depth, value
-        elif not isinstance(value, Mapping):
-            for name, own_rank, held in _plain(word, value):
-                yield name, own_rank + 10 * depth, held
-        elif depth < 3 and (key in _NAMED or word in WRAPPERS):
-            rest = {}
-            for inner, setting in value.items():
-                inside = normalize(str(inner)) if key in _NAMED else ""
-                if inside in _INSIDE:
-                    yield _INSIDE[inside] or key, rank + 10 * depth, setting
-                else:
-                    rest[inner] = setting
-            yield from _known(rest, depth + 1)
-
-
-def _plain(word: str, value: Any) -> Iterator[tuple[str, int, Any]]:
-    """Yield (canonical key, rank of the spelling, value) for a value that is no object."""
-    key, rank = _SPELLINGS.get(word, ("", 0))
-    if word == "mixed_precision" and str(value).lower() in REDUCED:
-        yield "dtype", rank, f"amp_{value}"
-    elif key:
-        yield key, rank, value
-    elif word in REDUCED and value is True:
-        yield "dtype", 20, f"amp_{word}"
-    elif word in _BETAS and isinstance(value, list | tuple):
-        yield from ((f"beta{place}", 0, beta) for place, beta in enumerate(value[:2], 1))
+        elif isinstance(value, Mapping):
+            if depth < 3 and (key in _NAMED or word in WRAPPERS):
+                inside = {inner: normalize(str(inner)) if key in _NAMED else "" for inner in value}
+                for inner in (inner for inner in value if inside[inner] in _INSIDE):
+                    yield _INSIDE[inside[inner]] or key, rank + 10 * depth, value[inner]
+                yield from _known({inner: value[inner] for inner in value if inside[inner] not in _INSIDE}, depth + 1)
+        elif word == "mixed_precision" and str(value).lower() in REDUCED:
+            yield "dtype", rank + 10 * depth, f"amp_{value}"
+        elif key:
+            yield key, rank + 10 * depth, value
+        elif word in REDUCED and value is True:
+            yield "dtype", 20 + 10 * depth, f"amp_{word}"
+        elif word in _BETAS and isinstance(value, list | tuple):
+            yield from ((f"beta{place}", 10 * depth, beta) for place, beta in enumerate(value[:2], 1))

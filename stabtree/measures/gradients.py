@@ -243,8 +243,6 @@ def always_clipped(
         configured = "grad_clip" in run.config
         return inapplicable("the run does not clip") if configured else unknown("grad_clip is not known", "grad_clip")
     values = finite(grad_norm)[1]
-    if not len(values):
-        return unknown("no value of grad_norm is finite", "grad_norm")
     late = values[len(values) // 2 :]
     clipped = float(np.mean(late > clip))
     text = f"grad_norm is above the clip of {clip:g} at {against(clipped, share, '.0%')} of the steps in the "
@@ -272,8 +270,7 @@ def nonfinite_in_fp32(
     """
     if run.setting("dtype") != "fp32":
         return Answer(NO, (Evidence("the run is not known to be in fp32: section 3 covers its gradient", "grad_norm"),))
-    broken = _of_section_1(loss)
-    if broken:
+    if broken := _of_section_1(loss):
         return broken
     bad, count = broken_rows(grad_norm), len(broken_rows(grad_norm))
     text = f"grad_norm is not finite in {count:,} of {len(grad_norm):,} rows (limit {rows:,})"
@@ -293,8 +290,7 @@ def never_finite_again(
     ones, under a loss that is finite: with a loss scale every one of these steps is skipped. The last row is enough
     where its loss is far above all before: the update of such a step was not skipped.
     """
-    broken = _of_section_1(loss)
-    if broken:
+    if broken := _of_section_1(loss):
         return broken
     count, size = rows_at_end(broken_rows(grad_norm), len(grad_norm)), len(grad_norm)
     text = f"the last {count:,} of {size:,} rows of grad_norm are not finite (limit {rows:,} and {share:.0%})"
@@ -359,9 +355,8 @@ def weights_move(
         zero = float(np.mean(values == 0)) if len(values) else 0.0
         if zero > shared.SHARE_HALF:
             text = f"grad_norm is exactly 0 in {zero:.0%} of its rows"
-            return Answer(
-                "no_gradient", (Evidence(text, "grad_norm", (int(grad_norm.steps[0]),), zero, shared.SHARE_HALF),)
-            )
+            found = Evidence(text, "grad_norm", (int(grad_norm.steps[0]),), zero, shared.SHARE_HALF)
+            return Answer("no_gradient", (found,))
     norms = _largest(weight_norm or {}, "weight_norm", lambda v: float(np.ptp(v)) / float(v[0]) if v[0] > 0 else None)
     ratios = _largest(update_ratio or {}, "update_ratio", lambda v: float(np.abs(v).max()))
     if ratios is not None and (norms is None or (ratios[0] > 0 and norms[0] <= STILL)):

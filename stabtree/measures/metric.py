@@ -287,17 +287,14 @@ def climbs_to_cap(
     longest answer, where several rows have the same.
     """
     at, values = finite(completion_length)
-    cap, tops = run.setting("max_completion_length"), np.zeros(0)
-    if completion_length_max is not None:
-        tops = finite(completion_length_max)[1]
+    cap = run.setting("max_completion_length")
+    tops = np.zeros(0) if completion_length_max is None else finite(completion_length_max)[1]
     if not (isinstance(cap, int | float) and cap > 0):
         top = float(tops.max(initial=0))
         cap = top if top > 0 and int((tops == top).sum()) >= shared.ROWS_SHORT else None
     if cap is None:
-        return unknown(
-            "the cap is not known: max_completion_length is not set, and the longest answer varies",
-            "max_completion_length",
-        )
+        why = "the cap is not known: max_completion_length is not set, and the longest answer varies"
+        return unknown(why, "max_completion_length")
     part = max(3, len(values) // 10)
     begin, end = median(values[:part]), median(values[-part:])
     text = f"completion_length goes from {figure(begin, 4)} to {figure(end, 4)} tokens; the cap is {figure(cap, 4)} "

@@ -433,13 +433,10 @@ def loss_below_zero(loss: Series) -> Seen:
     return Seen(_yes(low < 0), f"the loss goes down to {figure(low)}", "loss")
 
 
-@measure()
+@measure(min_points=ROWS_SHORT)
 def loss_gain(loss: Series) -> Seen | None:
     """Return which share of its first level the training loss has lost at its best."""
-    values = finite(loss)[1]
-    if len(values) < ROWS_SHORT:
-        return None
-    first, best = median(values[:ROWS_SHORT]), profile_of(loss).best
+    first, best = median(finite(loss)[1][:ROWS_SHORT]), profile_of(loss).best
     if abs(first) <= TINY or not math.isfinite(best):
         return None
     gain = (first - best) / abs(first)
@@ -479,9 +476,8 @@ def finite_after(loss: Series, loss_break: Break) -> Seen:
     """Return which share of the rows after the first NaN is finite."""
     after = np.isfinite(loss.values[loss_break.row + 1 :])
     share = float(after.mean()) if len(after) else 0.0
-    return Seen(
-        share, f"{int(after.sum()):,} of the {len(after):,} rows after it are finite", "loss", (loss_break.step,)
-    )
+    text = f"{int(after.sum()):,} of the {len(after):,} rows after it are finite"
+    return Seen(share, text, "loss", (loss_break.step,))
 
 
 @measure()
@@ -727,18 +723,12 @@ def quality_after_best(run: Run, eval_loss: Series) -> Seen | None:
 def quality_gain(run: Run) -> Seen | None:
     """Return which share of what is possible the quality gains; near 0 where nothing is learned."""
     series = _quality(run)
-    if series is None:
-        return None
-    values = finite(series)[1]
-    if len(values) < ROWS_SHORT:
+    values = finite(series)[1] if series is not None else np.zeros(0)
+    if series is None or len(values) < ROWS_SHORT:
         return None
     first, best = float(values[0]), float(values.max())
-    whole = 100.0 if best > 1 else 1.0
-    return Seen(
-        (best - first) / whole,
-        f"{series.origin or series.metric} goes from {figure(first)} to {figure(best)}",
-        series.metric,
-    )
+    text = f"{series.origin or series.metric} goes from {figure(first)} to {figure(best)}"
+    return Seen((best - first) / (100.0 if best > 1 else 1.0), text, series.metric)
 
 
 @measure()
@@ -787,9 +777,8 @@ def entropy_left(run: Run) -> Seen | None:
     first, last = _ends(values)
     if first <= TINY:
         return Seen(0.0, f"{series.origin or 'entropy'} is 0 from the start", series.metric)
-    return Seen(
-        last / first, f"{series.origin or 'entropy'} goes from {figure(first)} to {figure(last)}", series.metric
-    )
+    text = f"{series.origin or 'entropy'} goes from {figure(first)} to {figure(last)}"
+    return Seen(last / first, text, series.metric)
 
 
 @measure()
@@ -827,9 +816,8 @@ def value_times(run: Run) -> Seen | None:
     first, top = median(values[: max(ROWS_SHORT, len(values) // 10)]), float(np.quantile(values, 0.98))
     if first <= TINY:
         return None
-    return Seen(
-        top / first, f"{series.origin or series.metric} reaches {figure(top)}, from {figure(first)}", series.metric
-    )
+    text = f"{series.origin or series.metric} reaches {figure(top)}, from {figure(first)}"
+    return Seen(top / first, text, series.metric)
 
 
 @measure()
@@ -849,9 +837,8 @@ def reward_gain(reward: Series) -> Seen:
     values = finite(reward)[1]
     first, last = _ends(values)
     spread = float(np.ptp(values))
-    return Seen(
-        (last - first) / spread if spread else 0.0, f"the reward goes from {figure(first)} to {figure(last)}", "reward"
-    )
+    text = f"the reward goes from {figure(first)} to {figure(last)}"
+    return Seen((last - first) / spread if spread else 0.0, text, "reward")
 
 
 @measure(min_points=ROWS_SHORT)

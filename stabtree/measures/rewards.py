@@ -87,17 +87,14 @@ def only_form_pays(reward: Series, reward_function: Groups, *, level: float) -> 
         return Answer(NO, (Evidence(text, "reward_function"),))
     at, values = finite(reward)
     first, last, error = _gain(values)
-    conditions, told = (
-        [above(last - first, shared.FACTOR * error)],
-        [f"reward goes from {figure(first)} to {figure(last)}"],
-    )
+    conditions = [above(last - first, shared.FACTOR * error)]
+    told = [f"reward goes from {figure(first)} to {figure(last)}"]
     for name, found in right.items():
         begin, end, own = _gain(found)
         low = weakest(whether(bool(found.min() >= 0)), below(float(np.quantile(found, shared.SHARE_MOST)), level))
         conditions += [low, below(end - begin, max(shared.FACTOR * own, 1e-9))]
         told.append(f"{name} from {figure(begin)} to {figure(end)}")
-    brief = told[1]
-    evidence = Evidence(", ".join(told), "reward", (int(at[0]), int(at[-1])), last - first, error, brief)
+    evidence = Evidence(", ".join(told), "reward", (int(at[0]), int(at[-1])), last - first, error, told[1])
     return measured(weakest(*conditions), (evidence,), onset_step=int(at[0]))
 
 
