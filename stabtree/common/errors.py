@@ -27,7 +27,7 @@ class StabtreeError(Exception):
 
     def __str__(self) -> str:
         """The problem, where it is, and what to do: all that a traceback shows."""
-        return f"{self.args[0]}; {self.hint}" if self.hint else str(self.args[0])
+        return "; ".join(filter(None, (str(self.args[0]), self.hint)))
 
 
 class SeveralRunsError(StabtreeError):

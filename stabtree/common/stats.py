@@ -97,18 +97,24 @@ def quantiles(values: Floats, *shares: float) -> list[float]:
     positions = [share * (len(values) - 1) for share in shares]
     below = [int(position) for position in positions]
     above = [min(index + 1, len(values) - 1) for index in below]
-    parted = np.sort(values) if len(values) <= FEW else np.partition(values, sorted({*below, *above}))
+    if len(values) <= FEW:
+        parted = np.sort(values)
+    else:
+        parted = np.partition(values, sorted({*below, *above}))
     found = []
     for position, low, high in zip(positions, below, above, strict=True):
         a, b, part = float(parted[low]), float(parted[high]), position - low
-        found.append(b - (b - a) * (1 - part) if part >= 0.5 else a + (b - a) * part)
+        if part >= 0.5:
+            found.append(b - (b - a) * (1 - part))
+        else:
+            found.append(a + (b - a) * part)
     return found
 
 
 def true_at_end(flags: Bools) -> int:
     """Return how many of the last values are true."""
     wrong = np.flatnonzero(~flags)
-    return len(flags) - 1 - int(wrong[-1]) if len(wrong) else len(flags)
+    return len(flags) - 1 - int(wrong.max(initial=-1))
 
 
 def highest_rows(values: Floats, count: int) -> Ints:

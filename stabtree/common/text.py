@@ -23,7 +23,9 @@ def clean(text: object, limit: int = 200) -> str:
     # What is cut off anyway is not worth scanning: a broken file can hold one line of many megabytes.
     head = str(text)[: 4 * limit + 1000]
     flat = head.strip() if head.isprintable() else "".join(map(_printable, without_escapes(head))).strip()
-    return flat if len(flat) <= limit else flat[: limit - 1] + "…"
+    if len(flat) <= limit:
+        return flat
+    return flat[: limit - 1] + "…"
 
 
 def without_escapes(text: str) -> str:
@@ -32,7 +34,9 @@ def without_escapes(text: str) -> str:
 
 
 def _printable(char: str) -> str:
-    return char if char.isprintable() else " " * char.isspace()
+    if char.isprintable():
+        return char
+    return " " if char.isspace() else ""
 
 
 _COMMANDS = re.compile(r"^[^\S\n]*:(?=:)|#(?=#\w*\[)", re.MULTILINE)
@@ -78,7 +82,9 @@ def counting(text: str, unit: str) -> str:
     >>> counting("up to 4 at step 812, 3 steps before", "row")
     'up to 4 at row 812, 3 rows before'
     """
-    return text if unit == "step" else _STEPS.sub(unit, text)
+    if unit == "step":
+        return text
+    return _STEPS.sub(unit, text)
 
 
 _SPELLED = {
@@ -130,7 +136,9 @@ def docstring(function: Callable[..., Any]) -> str:
     except (OSError, SyntaxError):  # there is no source beside the bytecode
         return ""
     made = tree.body[0] if isinstance(tree, ast.Module) else tree
-    return (ast.get_docstring(made) or "") if isinstance(made, ast.FunctionDef) else ""
+    if isinstance(made, ast.FunctionDef):
+        return ast.get_docstring(made) or ""
+    return ""
 
 
 def near(name: str, known: Iterable[str], share: float = 0.6) -> str:
@@ -138,7 +146,7 @@ def near(name: str, known: Iterable[str], share: float = 0.6) -> str:
     import difflib  # only a mistake needs it
 
     found = difflib.get_close_matches(name, list(known), 1, share)
-    return f"; did you mean {found[0]!r}?" if found else ""
+    return "".join(f"; did you mean {name!r}?" for name in found)
 
 
 def plain(text: str) -> bool:
@@ -162,4 +170,4 @@ def first_few(names: Sequence[object], count: int, limit: int = 60) -> str:
     ('lr, loss and 1 more', 'lr')
     """
     shown = ", ".join(clean(name, limit) for name in names[:count])
-    return f"{shown} and {len(names) - count} more" if len(names) > count else shown
+    return shown + f" and {len(names) - count} more" * (len(names) > count)

@@ -138,8 +138,9 @@ def _values(entries: Iterable[AccountEntry], unit: str) -> Iterator[str]:
     names = list(dict.fromkeys(entry.name for entry in ordered))
     if not names:
         return
-    where = "" if ordered[0].first is None else f", the first at {unit} {ordered[0].first:,}"
-    verb = "holds" if len(names) == 1 else "hold"
+    where, verb = "", "hold" + "s" * (len(names) == 1)
+    if ordered[0].first is not None:
+        where = f", the first at {unit} {ordered[0].first:,}"
     yield f"{first_few(names, _MAX_NAMED)} {verb} values that are not finite{where}; no question judges that."
 
 
@@ -156,6 +157,9 @@ def _lines(entries: list[AccountEntry]) -> Iterator[str]:
     if not count:
         return
     first = min((entry.first for entry in entries if entry.first is not None), default=None)
-    where = "" if first is None else f", the first is line {first:,}"
-    noun = "line that holds numbers was" if count == 1 else "lines that hold numbers were"
+    where, noun = "", "lines that hold numbers were"
+    if first is not None:
+        where = f", the first is line {first:,}"
+    if count == 1:
+        noun = "line that holds numbers was"
     yield f"{count:,} {noun} not read{where} (`stabtree inspect`)."

@@ -36,13 +36,9 @@ if TYPE_CHECKING:
     from stabtree.run import Run
     from stabtree.tree.model import Leaf
 
-
 HARMED = ("grad_norm", "update_ratio", "weight_norm")  # where these moved first, the weights were no longer sound
-
-
 NOTHING_LEARNED = frozenset(("flat", "zero"))  # no limit
 LASTING = NOTHING_LEARNED | {"rise"}  # no limit: states that a model is in from some row on
-
 
 Beginning = tuple[int | None, int | None]
 """When an event began: its onset step, and the last good step."""
@@ -238,8 +234,6 @@ SYMPTOMS = frozenset(
         *("throughput", "step_time", "wall_time"),
     )
 )
-
-
 # What makes a reward fall: its fall is the consequence, however grave.
 OF_POLICIES = frozenset(("policy", "reference", "value", "length", "reward"))
 # How far a policy has gone: any cause moves them, so they name an incident only where nothing else does.

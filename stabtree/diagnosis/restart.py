@@ -181,7 +181,9 @@ def _best(known: Checkpoints, best_step: int) -> Restart:
         return _restart(known, None, best_step, Take.BEST, nothing=LEARNED_NOTHING)
     chosen = known.best(best_step)
     useless = None if chosen is None else known.useless(chosen, best_step)
-    return replace(_restart(known, None if useless else chosen, best_step, Take.BEST, best_step), useless=useless)
+    if useless is not None:
+        chosen = None
+    return replace(_restart(known, chosen, best_step, Take.BEST, best_step), useless=useless)
 
 
 def _restart(
@@ -193,17 +195,23 @@ def _restart(
     nothing: str = "",
 ) -> Restart:
     """Return the advice to take a checkpoint, with all that is known of it."""
-    chosen = None if known.steps_unknown else chosen
-    back = (up_to if known.steps_unknown else chosen) or 0
+    if known.steps_unknown:
+        chosen, back = None, up_to or 0
+    else:
+        back = chosen or 0
+    lost_steps, lost_hours = 0, None
+    if take is not Take.BEST:
+        lost_steps = (known.last_step or trouble) - back
+        lost_hours = known.hours_since(back)
     return Restart(
         checkpoint_step=chosen,
         up_to_step=up_to,
         source=known.source,
         every=known.every,
-        lost_steps=0 if take is Take.BEST else (known.last_step or trouble) - back,
+        lost_steps=lost_steps,
         path=known.run.checkpoints.get(min(known.run.checkpoints, default=0) if chosen is None else chosen, ""),
         before_step=trouble,
-        lost_hours=None if take is Take.BEST else known.hours_since(back),
+        lost_hours=lost_hours,
         take=take if take in (Take.BEST, Take.NEWEST) else Take.BEFORE,
         listed=None if known.steps_unknown else known.steps,
         unit=known.run.unit,

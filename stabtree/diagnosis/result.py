@@ -369,7 +369,9 @@ class Happening(Struct, frozen=True):
     @property
     def sentence(self) -> str:
         """The series and what it did."""
-        return self.text if self.metric in self.text else f"{self.metric} {self.text}"
+        if self.metric in self.text:
+            return self.text
+        return f"{self.metric} {self.text}"
 
 
 class QuotedRow(Struct, frozen=True):
@@ -406,7 +408,9 @@ class Accepted(Struct, frozen=True):
         >>> Accepted("the loader is being fixed", "March", "base.json").text
         'known since March, the loader is being fixed (base.json)'
         """
-        known = f"known since {self.since}" if self.since else "known" * (not self.reason)
+        known = "" if self.reason else "known"
+        if self.since:
+            known = f"known since {self.since}"
         return f"{', '.join(filter(None, [known, self.reason]))} ({self.source})"
 
 
@@ -416,9 +420,7 @@ def check_ignored(tree: Tree, leaves: Iterable[str]) -> None:
     Raises:
         StabtreeError: for one that the tree does not have.
     """
-    for id_ in leaves:
-        if id_ in tree.leaves:
-            continue
+    for id_ in (id_ for id_ in leaves if id_ not in tree.leaves):
         hint = "the report and --json name them"
         findings = [leaf.id for leaf in tree.leaves.values() if leaf.of == id_]
         if findings:

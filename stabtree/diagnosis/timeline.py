@@ -174,7 +174,9 @@ def quoted_rows(run: Run, item: Incident) -> tuple[QuotedRow, ...]:
 def last_good_row(series: Series, by_step: int) -> int | None:
     """Return the index of the last row up to a step by which all was well; None if the row is off its level itself."""
     at = int(series.steps.searchsorted(by_step, side="right")) - 1
-    return None if at < 0 or _is_off(series, at, float(series.values[at])) else at
+    if at < 0 or _is_off(series, at, float(series.values[at])):
+        return None
+    return at
 
 
 def worst_row(series: Series, onset_step: int, good: int | None) -> int | None:

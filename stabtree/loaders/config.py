@@ -66,7 +66,9 @@ def count_of(value: Any, min_count: int = 0) -> int:
     number = number_of(value)
     if number == int(number) and min_count <= number < 2**53:
         return int(number)
-    raise ValueError("a positive whole number" if min_count else "a whole number")
+    if min_count:
+        raise ValueError("a positive whole number")
+    raise ValueError("a whole number")
 
 
 def positive_of(value: Any) -> int:

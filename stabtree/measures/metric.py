@@ -287,8 +287,9 @@ def climbs_to_cap(
     longest answer, where several rows have the same.
     """
     at, values = finite(completion_length)
-    cap = run.setting("max_completion_length")
-    tops = np.zeros(0) if completion_length_max is None else finite(completion_length_max)[1]
+    cap, tops = run.setting("max_completion_length"), np.zeros(0)
+    if completion_length_max is not None:
+        tops = finite(completion_length_max)[1]
     if not (isinstance(cap, int | float) and cap > 0):
         top = float(tops.max(initial=0))
         cap = top if top > 0 and int((tops == top).sum()) >= shared.ROWS_SHORT else None

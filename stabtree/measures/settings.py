@@ -41,13 +41,17 @@ def describe(run: Run, *keys: str) -> str:
 def number(run: Run, key: str) -> float | None:
     """Return a setting that is a number; None where it is not given, or is not a number."""
     value = run.setting(key)
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return float(value)
+    return None
 
 
 def word(run: Run, key: str) -> str:
     """Return a setting as a word in lower case, empty where it is not given."""
     value = run.setting(key)
-    return "" if value is None else format_value(value).lower()
+    if value is None:
+        return ""
+    return format_value(value).lower()
 
 
 def is_default(run: Run, key: str) -> bool:
@@ -74,8 +78,12 @@ def decided(
         observed: the number that was compared.
         limit: what it was compared with.
     """
-    answer = YES if found else NO
-    verdict = found if isinstance(found, str) else answer
+    if isinstance(found, str):
+        verdict = found
+    elif found:
+        verdict = YES
+    else:
+        verdict = NO
     text = "; ".join(filter(None, (describe(run, *keys), bar)))
     observed, limit = (None if x is None else max(-LARGEST, min(LARGEST, x)) for x in (observed, limit))
     return Answer(verdict, (Evidence(text, "", (), observed, limit),))
@@ -104,7 +112,9 @@ def not_applicable(run: Run, where: str, being: str) -> Answer | None:
     if not value and ANY in words:
         return inapplicable(f"{where} is not said")
     if not value:
-        return None if NOT_GIVEN in words else not_given(run, where)
+        if NOT_GIVEN in words:
+            return None
+        return not_given(run, where)
     if any(fnmatchcase(value, pattern) for pattern in words):
         return None
     wanted = " or ".join(pattern for pattern in words if pattern != NOT_GIVEN)

@@ -313,8 +313,10 @@ def _scalar(value: object) -> object:
 
 def _plain(cells: Any, name: str) -> list[Any]:
     """Return the values of a column as a list."""
-    listed = getattr(cells, "tolist", None) or getattr(cells, "to_list", None)
-    cells = listed() if listed else cells
+    if hasattr(cells, "tolist"):
+        cells = cells.tolist()
+    elif hasattr(cells, "to_list"):
+        cells = cells.to_list()
     if isinstance(cells, str | bytes | Mapping) or not isinstance(cells, Iterable):
         hint = 'give columns as {"step": [...], "loss": [...]}'
         raise StabtreeError(f"the column {clean(name, 40)!r} is no list of values", hint=hint)

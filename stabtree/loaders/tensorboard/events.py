@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from stabtree.common.lazy import Ints
 
-
 HEADER = 12
 FOOTER = 4
 # Images and graphs are longer; no scalar is. Their data is skipped, not kept.

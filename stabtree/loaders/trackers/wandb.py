@@ -67,7 +67,9 @@ def _finals(source: Source) -> str:
     if not source.head.lstrip().startswith("{"):
         return ""
     named = source.file is not None and source.file.name.endswith("wandb-summary.json")
-    return FINAL_VALUES if named or {"_wandb", "_runtime"} <= _values(source).keys() else ""
+    if named or {"_wandb", "_runtime"} <= _values(source).keys():
+        return FINAL_VALUES
+    return ""
 
 
 def _values(source: Source) -> dict[str, Any]:

@@ -56,7 +56,9 @@ def page(records: Iterable[Record], _look: RenderOptions = DEFAULT_OPTIONS) -> I
 
 def _header(summary: Summary) -> Markup:
     total, calling = len(summary.records), len(summary.calling)
-    title = f"Not healthy: {calling:,} of {counted(total, 'run')}" if calling else f"Healthy: {counted(total, 'run')}"
+    title = f"Not healthy: {calling:,} of {counted(total, 'run')}"
+    if not calling:
+        title = f"Healthy: {counted(total, 'run')}"
     counts = [
         tag("li", badge(verdict), " ", tag("b", f"{summary.counts[verdict]:,}"))
         for verdict in ORDER

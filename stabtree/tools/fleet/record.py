@@ -7,6 +7,7 @@ import zlib
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -174,8 +175,6 @@ def worst_first(records: Iterable[Record]) -> list[Record]:
 
 def _packed(document: dict[str, Any]) -> bytes:
     """Return compressed JSON in one line."""
-    import msgspec
-
     try:
         text = msgspec.json.encode(document)
     except (TypeError, ValueError, OverflowError):  # a whole number of over 64 bits, a name of a file that is no UTF-8
