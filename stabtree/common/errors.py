@@ -27,9 +27,7 @@ class StabtreeError(Exception):
 
     def __str__(self) -> str:
         """The problem, where it is, and what to do: all that a traceback shows."""
-        if self.hint:
-            return f"{self.args[0]}; {self.hint}"
-        return str(self.args[0])
+        return "; ".join(filter(None, (str(self.args[0]), self.hint)))
 
 
 def too_little_memory(where: str = "") -> StabtreeError:
@@ -48,19 +46,12 @@ class SeveralRunsError(StabtreeError):
     """
 
     def __init__(
-        self,
-        problem: str,
-        *,
-        where: str = "",
-        hint: str = "",
-        names: tuple[str, ...] = (),
-        files: tuple[str, ...] = (),
-        unseen: int = 0,
+        self, problem: str, *, names: tuple[str, ...] = (), files: tuple[str, ...] = (), unseen: int = 0, **place: str
     ) -> None:
         self.names = names
         self.files = files
         self.unseen = unseen
-        super().__init__(problem, where=where, hint=hint)
+        super().__init__(problem, **place)
 
 
 class NoLogError(StabtreeError):

@@ -37,9 +37,10 @@ class Fault(Struct, frozen=True):
     @property
     def reason(self) -> str:
         """Why there is no answer."""
+        whose = "an internal fault of stabtree"
         if self.package:
-            return f"a fault of the package {self.package} in the {self.kind} {self.id} ({self.problem})"
-        return f"an internal fault of stabtree in the {self.kind} {self.id} ({self.problem})"
+            whose = f"a fault of the package {self.package}"
+        return f"{whose} in the {self.kind} {self.id} ({self.problem})"
 
     @property
     def note(self) -> str:

@@ -119,13 +119,6 @@ class Imported(MutableMapping[str, T]):
             self._known[name] = getattr(import_module(f"{self._package}.{self._modules[name]}"), name)
         return self._known[name]
 
-    def get(self, name: str, default: Any = None) -> Any:
-        """Return the object of a name, or the default where there is none; a walk asks for hundreds."""
-        found = self._known.get(name)
-        if found is None and name in self._modules:
-            return self[name]
-        return default if found is None else found
-
     def __setitem__(self, name: str, value: T) -> None:
         self._modules.setdefault(name, "")
         self._known[name] = value

@@ -52,7 +52,7 @@ def row_of(steps: Ints, step: float) -> slice:
     return slice(rows_before(steps, step), rows_upto(steps, step))
 
 
-def changes(values: Floats, test: Callable[[Floats, Floats], Bools]) -> Ints:
+def changes(values: Floats | Ints, test: Callable[[Any, Any], Bools]) -> Ints:
     """Return the rows whose value passes a test against the one before it, such as `np.equal`: int64 (m,)."""
     found = [np.zeros(0, dtype=np.int64)]
     for begin in range(0, len(values) - 1, PART):
@@ -96,20 +96,12 @@ def remembered_of_frozen(function: Callable[[A], T]) -> Callable[[A], T]:
 @remembered_of_frozen
 def increases(values: Floats | Ints) -> bool:
     """Return whether each value is above the one before it."""
-    return _each_above(values, np.greater)
+    return not len(changes(values, lambda later, early: ~(later > early)))
 
 
 def never_falls(values: Floats | Ints) -> bool:
     """Return whether no value is below the one before it."""
-    return _each_above(values, np.greater_equal)
-
-
-def _each_above(values: Floats | Ints, test: Callable[[Any, Any], Bools]) -> bool:
-    for begin in range(0, len(values) - 1, PART):
-        part = values[begin : begin + PART + 1]
-        if not test(part[1:], part[:-1]).all():
-            return False
-    return True
+    return not len(changes(values, lambda later, early: ~(later >= early)))
 
 
 class Extremes(NamedTuple):

@@ -114,9 +114,7 @@ def quantiles(values: Floats, *shares: float) -> list[float]:
 def true_at_end(flags: Bools) -> int:
     """Return how many of the last values are true."""
     wrong = np.flatnonzero(~flags)
-    if not len(wrong):
-        return len(flags)
-    return len(flags) - 1 - int(wrong[-1])
+    return len(flags) - 1 - int(wrong.max(initial=-1))
 
 
 def highest_rows(values: Floats, count: int) -> Ints:

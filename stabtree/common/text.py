@@ -120,20 +120,15 @@ def counting(text: str, unit: str) -> str:
 
 
 _SPELLED = {
-    **dict(zip("–—−‑‘’·“”×›≈µ§✓✗●◐○◀▲↑↓┊│┤└─▶", "----''-\"\"x>~uS+x*+o<^^v|||+->", strict=True)),
-    "…": "~",
+    **dict(zip("–—−‑‘’·“”×›≈µμ§✓✗●◐○◀▲↑↓┊│┤└─▶…÷‖Δ", "----''-\"\"x>~uuS+x*+o<^^v|||+->~/|d", strict=True)),
     "ε": "eps",
-    "μ": "u",
     "√": "sqrt",
-    "÷": "/",
     "→": "->",
     "←": "<-",
     "≥": ">=",
     "≤": "<=",
     "±": "+-",
     "σ": "sigma",
-    "‖": "|",
-    "Δ": "d",
     "²": "^2",
 }
 
@@ -183,9 +178,7 @@ def near(name: str, known: Iterable[str], share: float = 0.6) -> str:
     import difflib  # only a mistake needs it
 
     found = difflib.get_close_matches(name, list(known), 1, share)
-    if found:
-        return f"; did you mean {found[0]!r}?"
-    return ""
+    return "".join(f"; did you mean {name!r}?" for name in found)
 
 
 def plain(text: str) -> bool:
@@ -209,6 +202,4 @@ def first_few(names: Sequence[object], count: int, limit: int = 60) -> str:
     ('lr, loss and 1 more', 'lr')
     """
     shown = ", ".join(clean(name, limit) for name in names[:count])
-    if len(names) > count:
-        return f"{shown} and {len(names) - count} more"
-    return shown
+    return shown + f" and {len(names) - count} more" * (len(names) > count)

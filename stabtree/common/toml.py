@@ -19,8 +19,7 @@ def parse(text: str) -> dict[str, Any]:
     """
     import tomllib  # only where there is a file
 
-    found = _TOO_DEEP.search(text)
-    if found:
+    if found := _TOO_DEEP.search(text):
         line = text.count("\n", 0, found.start()) + 1
         raise ValueError(f"a key of more than {DEEPEST} parts (at line {line})")
     try:

@@ -64,12 +64,9 @@ def account(run: Run) -> tuple[AccountEntry, ...]:
         path = source.path
         for use in source.columns:
             found += _of_column(use, path, run)
-        if source.skipped_count:
-            reason, line = "", None
-            if source.skipped:
-                reason, line = source.skipped[0].reason, source.skipped[0].line
-            what = (source.skipped_count, "could not be read", line, path)
-            found.append(AccountEntry("lines", reason, Fate.UNEXPLAINED, *what))
+        for first in source.skipped[:1]:
+            what = (source.skipped_count, "could not be read", first.line, path)
+            found.append(AccountEntry("lines", first.reason, Fate.UNEXPLAINED, *what))
         for kind in source.unread:
             fate, reason = Fate.UNEXPLAINED, "hold numbers that were not read"
             if kind.harmless:
@@ -141,11 +138,9 @@ def _values(entries: Iterable[AccountEntry], unit: str) -> Iterator[str]:
     names = list(dict.fromkeys(entry.name for entry in ordered))
     if not names:
         return
-    where, verb = "", "hold"
+    where, verb = "", "hold" + "s" * (len(names) == 1)
     if ordered[0].first is not None:
         where = f", the first at {unit} {ordered[0].first:,}"
-    if len(names) == 1:
-        verb = "holds"
     yield f"{first_few(names, _MAX_NAMED)} {verb} values that are not finite{where}; no question judges that."
 
 

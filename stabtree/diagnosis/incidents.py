@@ -36,13 +36,9 @@ if TYPE_CHECKING:
     from stabtree.run import Run
     from stabtree.tree.model import Leaf
 
-
 HARMED = ("grad_norm", "update_ratio", "weight_norm")  # where these moved first, the weights were no longer sound
-
-
 NOTHING_LEARNED = frozenset(("flat", "zero"))  # no limit
 LASTING = NOTHING_LEARNED | {"rise"}  # no limit: states that a model is in from some row on
-
 
 Beginning = tuple[int | None, int | None]
 """When an event began: its onset step, and the last good step."""
@@ -125,12 +121,11 @@ def _merge(group: Sequence[Incident], facts: Measured) -> Incident:
     )
     takes = {item.leaf.take for item in whole.seen_as if item.restart}
     take = takes.pop() if len(takes) == 1 else Take.BEFORE
+    restart = None
     if any(item.restart for item in whole.seen_as):
-        whole = replace(whole, restart=restart_of(facts, whole, take))
-    else:
-        whole = replace(whole, restart=None)
+        restart = restart_of(facts, whole, take)
     start = whole.onset_step if any(item.leaf.restart for item in group) else None
-    return replace(whole, precursors=precursors(facts, start))
+    return replace(whole, restart=restart, precursors=precursors(facts, start))
 
 
 def advised(item: Incident, facts: Measured, answers: Mapping[str, Answer]) -> Incident:
@@ -240,8 +235,6 @@ SYMPTOMS = frozenset(
         *("throughput", "step_time", "wall_time"),
     )
 )
-
-
 # What makes a reward fall: its fall is the consequence, however grave.
 OF_POLICIES = frozenset(("policy", "reference", "value", "length", "reward"))
 # How far a policy has gone: any cause moves them, so they name an incident only where nothing else does.

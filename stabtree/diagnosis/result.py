@@ -214,9 +214,7 @@ class Diagnosis(Struct, frozen=True):
     @property
     def partial(self) -> bool:
         """Whether the run was not judged as a whole, and nothing is wrong in the sections that were."""
-        if self.verdict != UNKNOWN or self.misread or self.faults:
-            return False
-        return bool(self.answered)
+        return self.verdict == UNKNOWN and not self.misread and not self.faults and bool(self.answered)
 
     @property
     def unended(self) -> Incident | None:
@@ -422,9 +420,7 @@ def check_ignored(tree: Tree, leaves: Iterable[str]) -> None:
     Raises:
         StabtreeError: for one that the tree does not have.
     """
-    for id_ in leaves:
-        if id_ in tree.leaves:
-            continue
+    for id_ in (id_ for id_ in leaves if id_ not in tree.leaves):
         hint = "the report and --json name them"
         findings = [leaf.id for leaf in tree.leaves.values() if leaf.of == id_]
         if findings:

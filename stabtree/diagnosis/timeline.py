@@ -209,10 +209,9 @@ def _is_off(series: Series, at: int, value: float) -> bool:
         return True
     sign = bad_side(series)
     before = sign * series.values[max(at - ROWS_OF_NOISE, 0) : max(at - ROWS_OF_RISE, 0)]
-    before = before[np.isfinite(before)]
-    if not len(before):
+    if not np.isfinite(before).any():
         before = sign * series.values[: max(at, 1)]
-        before = before[np.isfinite(before)]
+    before = before[np.isfinite(before)]
     if not len(before):
         return False
     level = min(median(before[-shared.ROWS_SHORT :]), median(before))  # a slow change takes its own level with it

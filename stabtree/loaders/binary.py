@@ -45,11 +45,6 @@ def varint(data: bytes, at: int, end: int) -> tuple[int, int]:
     raise ValueError("a number is cut or too long")
 
 
-def signed(value: int) -> int:
-    """Return a varint of the type int64, which codes a negative number as its two's complement."""
-    return value - (value >> 63 << 64)
-
-
 def fields(data: bytes, whole: Field | None = None) -> Iterator[Field]:
     """Yield the fields of a message within the data, or of the data itself.
 
@@ -91,8 +86,9 @@ def parts(data: bytes, whole: Field | None = None) -> dict[tuple[int, int], Fiel
 
 
 def integer(own: dict[tuple[int, int], Field], number: int) -> int:
-    """Return a number of the type int64 among the fields of a message; 0 is not written."""
-    return signed(own[number, VARINT].varint) if (number, VARINT) in own else 0
+    """Return a number of the type int64 among the fields of a message: 0 is not written, below 0 is a complement."""
+    value = own[number, VARINT].varint if (number, VARINT) in own else 0
+    return value - (value >> 63 << 64)
 
 
 def messages(data: bytes, whole: Field | None, *path: int) -> Iterator[Field]:

@@ -39,11 +39,8 @@ def dtype(value: object) -> str:
     for name, spellings in _DTYPE_SPELLINGS.items():
         if word in spellings.split():
             return name
-    raise StabtreeError(
-        f"{clean(value, 40)!r} is not a precision that stabtree knows",
-        where="--dtype",
-        hint=f"one of {', '.join(PRECISIONS)}",
-    )
+    problem = f"{clean(value, 40)!r} is not a precision that stabtree knows"
+    raise StabtreeError(problem, where="--dtype", hint=f"one of {', '.join(PRECISIONS)}")
 
 
 def text_of(value: Any) -> str:
@@ -177,19 +174,9 @@ _INSIDE = {
 WEIGHTS = (WEIGHTS_DTYPE, "torch_dtype")
 _BETAS = ("betas", "adam_betas", "opt_betas")
 WRAPPERS = (
-    "config",
-    "args",
-    "hparams",
-    "hyperparameters",
-    "hyper_parameters",
-    "training_args",
-    "params",
-    "settings",
-    "ds_config",
-    "deepspeed_config",
-    "zero_optimization",
-    "peft_config",
-    "default",  # PEFT names its first adapter so
+    *("config", "args", "hparams", "hyperparameters", "hyper_parameters", "training_args", "params", "settings"),
+    *("ds_config", "deepspeed_config", "zero_optimization"),
+    *("peft_config", "default"),  # PEFT names its first adapter so
 )
 
 
@@ -214,8 +201,7 @@ def read_config(values: Mapping[str, Any]) -> tuple[dict[str, ConfigScalar], lis
         words = normalize(str(best["dtype"][1])).split("_")
         if "true" in words or "mixed" in words or "amp" in words:  # with weights in fp32, or in fp16 too
             config["mixed"] = "true" not in words
-    trainer = of_config(values)
-    if trainer:
+    if trainer := of_config(values):
         config.setdefault("framework", trainer)
     return config, notes
 
@@ -242,28 +228,17 @@ def _known(values: Mapping[str, Any], depth: int = 0) -> Iterator[tuple[str, int
         key, rank = _SPELLINGS.get(word, ("", 0))
         if word in weights:
             yield "dtype", 40 + 10 * depth, value
-        elif not isinstance(value, Mapping):
-            for name, own_rank, held in _plain(word, value):
-                yield name, own_rank + 10 * depth, held
-        elif depth < 3 and (key in _NAMED or word in WRAPPERS):
-            rest = {}
-            for inner, setting in value.items():
-                inside = normalize(str(inner)) if key in _NAMED else ""
-                if inside in _INSIDE:
-                    yield _INSIDE[inside] or key, rank + 10 * depth, setting
-                else:
-                    rest[inner] = setting
-            yield from _known(rest, depth + 1)
-
-
-def _plain(word: str, value: Any) -> Iterator[tuple[str, int, Any]]:
-    """Yield (canonical key, rank of the spelling, value) for a value that is no object."""
-    key, rank = _SPELLINGS.get(word, ("", 0))
-    if word == "mixed_precision" and str(value).lower() in REDUCED:
-        yield "dtype", rank, f"amp_{value}"
-    elif key:
-        yield key, rank, value
-    elif word in REDUCED and value is True:
-        yield "dtype", 20, f"amp_{word}"
-    elif word in _BETAS and isinstance(value, list | tuple):
-        yield from ((f"beta{place}", 0, beta) for place, beta in enumerate(value[:2], 1))
+        elif isinstance(value, Mapping):
+            if depth < 3 and (key in _NAMED or word in WRAPPERS):
+                inside = {inner: normalize(str(inner)) if key in _NAMED else "" for inner in value}
+                for inner in (inner for inner in value if inside[inner] in _INSIDE):
+                    yield _INSIDE[inside[inner]] or key, rank + 10 * depth, value[inner]
+                yield from _known({inner: value[inner] for inner in value if inside[inner] not in _INSIDE}, depth + 1)
+        elif word == "mixed_precision" and str(value).lower() in REDUCED:
+            yield "dtype", rank + 10 * depth, f"amp_{value}"
+        elif key:
+            yield key, rank + 10 * depth, value
+        elif word in REDUCED and value is True:
+            yield "dtype", 20 + 10 * depth, f"amp_{word}"
+        elif word in _BETAS and isinstance(value, list | tuple):
+            yield from ((f"beta{place}", 10 * depth, beta) for place, beta in enumerate(value[:2], 1))

@@ -129,9 +129,8 @@ def weight_norm_change(
         row = int(np.argmax(np.abs(np.log(ratio))))
         found[name] = float(ratio[row]), int(steps[first[row]]), int(steps[row])
     if not found:
-        return unknown(
-            f"weight norms have no two points within {window_steps} steps of {start:,} to {last:,}", "weight_norm"
-        )
+        why = f"weight norms have no two points within {window_steps} steps of {start:,} to {last:,}"
+        return unknown(why, "weight_norm")
     name = max(found, key=lambda key: abs(math.log(found[key][0])))
     times, at, to = found[name]
     bar = factor if times > 1 else 1 / max(factor, NEARLY_ZERO)
@@ -163,9 +162,8 @@ def grad_norm_rising(
     steps, values = _within(grad_norm, start, last)
     count = min(MAX_LEVELS // 2, len(values) // 2)
     if count < 4:
-        return unknown(
-            f"grad_norm has {len(values)} finite points in steps {start:,} to {last:,}, 8 are needed", "grad_norm"
-        )
+        why = f"grad_norm has {len(values)} finite points in steps {start:,} to {last:,}, 8 are needed"
+        return unknown(why, "grad_norm")
     medians, _ = blocks(values, count)
     score = kendall_z(medians)
     begin, end = median(medians[:3]), median(medians[-3:])

@@ -244,8 +244,6 @@ def always_clipped(
         configured = "grad_clip" in run.config
         return inapplicable("the run does not clip") if configured else unknown("grad_clip is not known", "grad_clip")
     values = finite(grad_norm)[1]
-    if not len(values):
-        return unknown("no value of grad_norm is finite", "grad_norm")
     late = values[len(values) // 2 :]
     clipped = float(np.mean(late > clip))
     text = f"grad_norm is above the clip of {clip:g} at {against(clipped, share, '.0%')} of the steps in the "
@@ -273,8 +271,7 @@ def nonfinite_in_fp32(
     """
     if run.setting("dtype") != "fp32":
         return Answer(NO, (Evidence("the run is not known to be in fp32: section 3 covers its gradient", "grad_norm"),))
-    broken = _of_section_1(loss)
-    if broken:
+    if broken := _of_section_1(loss):
         return broken
     bad, count = broken_rows(grad_norm), len(broken_rows(grad_norm))
     text = f"grad_norm is not finite in {count:,} of {len(grad_norm):,} rows (limit {rows:,})"
@@ -294,8 +291,7 @@ def never_finite_again(
     ones, under a loss that is finite: with a loss scale every one of these steps is skipped. The last row is enough
     where its loss is far above all before: the update of such a step was not skipped.
     """
-    broken = _of_section_1(loss)
-    if broken:
+    if broken := _of_section_1(loss):
         return broken
     count, size = rows_at_end(broken_rows(grad_norm), len(grad_norm)), len(grad_norm)
     text = f"the last {count:,} of {size:,} rows of grad_norm are not finite (limit {rows:,} and {share:.0%})"

@@ -294,10 +294,8 @@ def climbs_to_cap(
         top = float(tops.max(initial=0))
         cap = top if top > 0 and int((tops == top).sum()) >= shared.ROWS_SHORT else None
     if cap is None:
-        return unknown(
-            "the cap is not known: max_completion_length is not set, and the longest answer varies",
-            "max_completion_length",
-        )
+        why = "the cap is not known: max_completion_length is not set, and the longest answer varies"
+        return unknown(why, "max_completion_length")
     part = max(3, len(values) // 10)
     begin, end = median(values[:part]), median(values[-part:])
     text = f"completion_length goes from {figure(begin, 4)} to {figure(end, 4)} tokens; the cap is {figure(cap, 4)} "

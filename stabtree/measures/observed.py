@@ -109,9 +109,10 @@ def _risen(event: Moment, run: Run) -> tuple[Floats, Floats] | None:
     return values[max(at - ROWS_LONG, 0) : at], values[at:]
 
 
-def _named(run: Run, metric: str, pattern: str) -> Series | None:
-    """Return a metric, else the first series whose column matches a pattern."""
-    return run.get(metric) or next((series for name, series in _columns(run) if re.search(pattern, name)), None)
+def _named(run: Run, metric: str, pattern: str, rows: int = 0) -> Series | None:
+    """Return a metric, else the first series of so many rows whose column matches a pattern."""
+    named = (series for name, series in _columns(run) if len(series) >= rows and re.search(pattern, name))
+    return run.get(metric) or next(named, None)
 
 
 def _commonest(values: Floats) -> tuple[float, float]:
@@ -202,14 +203,12 @@ def rate_left(event: Moment, run: Run, lr: Series) -> Seen | None:
     return Seen(share, f"lr is at {share:.0%} of its peak at {event.unit} {int(steps[at]):,}", "lr", (int(steps[at]),))
 
 
-@measure()
-def rate_is_constant(lr: Series) -> Seen | None:
+@measure(min_points=ROWS_SHORT)
+def rate_is_constant(lr: Series) -> Seen:
     """Return whether the rate is the same in all rows."""
     values = finite(lr)[1]
-    if len(values) < ROWS_SHORT:
-        return None
-    text = f"lr is {figure(values[0])} in every row" if not np.ptp(values) else "lr changes"
-    return Seen(_yes(not np.ptp(values)), text, "lr")
+    same = not np.ptp(values)
+    return Seen(_yes(same), f"lr is {figure(values[0])} in every row" if same else "lr changes", "lr")
 
 
 # -------------------------------------------------- how the trouble began
@@ -339,9 +338,7 @@ def resumed_before(event: Moment, run: Run, loss: Series) -> Seen | None:
 
 def _norm(run: Run) -> Series | None:
     """Return the norm of the gradient, under any name."""
-    known = run.get("grad_norm")
-    named = (series for name, series in _columns(run) if "grad" in name and "norm" in name and len(series) > ROWS_SHORT)
-    return known or next(named, None)
+    return _named(run, "grad_norm", "grad.*norm|norm.*grad", ROWS_SHORT + 1)
 
 
 @measure()
@@ -439,33 +436,26 @@ def rows_logged(loss: Series) -> Seen:
     return Seen(float(len(loss)), f"the log has {len(loss):,} rows of the loss", "loss")
 
 
-@measure()
-def loss_size(loss: Series) -> Seen | None:
+@measure(min_points=1)
+def loss_size(loss: Series) -> Seen:
     """Return the level of the first losses."""
     values = finite(loss)[1]
-    if not len(values):
-        return None
     first = median(values[:ROWS_SHORT])
     return Seen(abs(first), f"the loss begins at {figure(first)}", "loss")
 
 
-@measure()
-def loss_below_zero(loss: Series) -> Seen | None:
+@measure(min_points=1)
+def loss_below_zero(loss: Series) -> Seen:
     """Return whether the loss goes below 0, which most losses can't."""
     values = finite(loss)[1]
-    if not len(values):
-        return None
     low = float(values.min())
     return Seen(_yes(low < 0), f"the loss goes down to {figure(low)}", "loss")
 
 
-@measure()
+@measure(min_points=ROWS_SHORT)
 def loss_gain(loss: Series) -> Seen | None:
     """Return which share of its first level the training loss has lost at its best."""
-    values = finite(loss)[1]
-    if len(values) < ROWS_SHORT:
-        return None
-    first, best = median(values[:ROWS_SHORT]), profile_of(loss).best
+    first, best = median(finite(loss)[1][:ROWS_SHORT]), profile_of(loss).best
     if abs(first) <= TINY or not math.isfinite(best):
         return None
     gain = (first - best) / abs(first)
@@ -483,23 +473,19 @@ def loss_scatter(loss: Series) -> Seen | None:
     return Seen(share, f"the loss scatters by {share:.2%} of its level", "loss")
 
 
-@measure()
-def same_digits(loss: Series) -> Seen | None:
+@measure(min_points=ROWS_SHORT)
+def same_digits(loss: Series) -> Seen:
     """Return the share of rows with the commonest value of the loss, to the last digit."""
     values = finite(loss)[1]
-    if len(values) < ROWS_SHORT:
-        return None
     value, share = _commonest(values)
     text = f"the loss is {figure(value, 6)} in {share:.0%} of the rows"
     return Seen(share, text, "loss")
 
 
-@measure()
-def loss_zero_share(loss: Series) -> Seen | None:
+@measure(min_points=1)
+def loss_zero_share(loss: Series) -> Seen:
     """Return the share of rows in which the loss is exactly 0."""
     values = finite(loss)[1]
-    if not len(values):
-        return None
     share = float(np.mean(values == 0))
     return Seen(share, f"the loss is exactly 0 in {share:.0%} of the rows", "loss")
 
@@ -672,35 +658,29 @@ def eval_jumps(eval_loss: Series) -> Seen | None:
     return Seen(share, f"the held-out loss moves by {share:.0%} from one evaluation to the next", "eval_loss")
 
 
-@measure()
-def eval_repeats(eval_loss: Series) -> Seen | None:
+@measure(min_points=2)
+def eval_repeats(eval_loss: Series) -> Seen:
     """Return whether the held-out loss is the same to its last digit in every evaluation: no weight moves."""
     values = finite(eval_loss)[1]
-    if len(values) < 2:
-        return None
     same = not np.ptp(values) and profile_of(eval_loss).quantum < SHARE_HALF * abs(float(values[0])) / 100
     text = f"the held-out loss is {figure(float(values[0]), 6)} in all {len(values):,} evaluations"
     return Seen(_yes(same), text if same else "the held-out loss changes", "eval_loss")
 
 
-@measure()
-def best_evaluation(eval_loss: Series) -> Seen | None:
+@measure(min_points=ROWS_SHORT)
+def best_evaluation(eval_loss: Series) -> Seen:
     """Return which share of the evaluations comes before the best one."""
     steps, values = finite(eval_loss)
-    if len(values) < ROWS_SHORT:
-        return None
     best = int(np.argmin(values))
     text = f"the held-out loss is best in evaluation {best + 1:,} of {len(values):,}: {figure(float(values[best]), 4)}"
     return Seen(best / (len(values) - 1), text, "eval_loss", (int(steps[best]),))
 
 
-@measure()
+@measure(min_points=2)
 def train_since_best(loss: Series, eval_loss: Series) -> Seen | None:
     """Return the last training loss over that at the best evaluation: below 1 it went on falling."""
     eval_steps, held = finite(eval_loss)
     steps, values = finite(loss)
-    if len(held) < 2 or len(values) < 2:
-        return None
     best = int(eval_steps[int(np.argmin(held))])
     near = np.argsort(np.abs(steps - best), kind="stable")[:ROWS_SHORT]
     then, now = median(values[near]), median(values[-ROWS_SHORT:])
@@ -738,9 +718,7 @@ def gap_at_end(loss: Series, eval_loss: Series) -> Seen | None:
 
 
 def _quality(run: Run) -> Series | None:
-    known = run.get("eval_quality")
-    named = (s for name, s in _columns(run) if any(w in name for w in ("acc", "f1", "auc", "dice", "iou", "map")))
-    return known or next((s for s in named if len(s) >= ROWS_SHORT), None)
+    return _named(run, "eval_quality", "acc|f1|auc|dice|iou|map", ROWS_SHORT)
 
 
 @measure()
@@ -764,18 +742,12 @@ def quality_after_best(run: Run, eval_loss: Series) -> Seen | None:
 def quality_gain(run: Run) -> Seen | None:
     """Return which share of what is possible the quality gains; near 0 where nothing is learned."""
     series = _quality(run)
-    if series is None:
-        return None
-    values = finite(series)[1]
-    if len(values) < ROWS_SHORT:
+    values = finite(series)[1] if series is not None else np.zeros(0)
+    if series is None or len(values) < ROWS_SHORT:
         return None
     first, best = float(values[0]), float(values.max())
-    whole = 100.0 if best > 1 else 1.0
-    return Seen(
-        (best - first) / whole,
-        f"{series.origin or series.metric} goes from {figure(first)} to {figure(best)}",
-        series.metric,
-    )
+    text = f"{series.origin or series.metric} goes from {figure(first)} to {figure(best)}"
+    return Seen((best - first) / (100.0 if best > 1 else 1.0), text, series.metric)
 
 
 @measure()
@@ -878,47 +850,34 @@ def return_size(event: Moment, reward: Series) -> Seen | None:
     return Seen(size, f"an episode earns {figure(median(values))}; 1 to 10 is easy to learn", "reward")
 
 
-@measure()
-def reward_gain(reward: Series) -> Seen | None:
+@measure(min_points=2 * ROWS_SHORT)
+def reward_gain(reward: Series) -> Seen:
     """Return what the reward gained from its first level to its last, as a share of its range."""
     values = finite(reward)[1]
-    if len(values) < 2 * ROWS_SHORT:
-        return None
     first, last = _ends(values)
     spread = float(np.ptp(values))
     gain = (last - first) / spread if spread else 0.0
     return Seen(gain, f"the reward goes from {figure(first)} to {figure(last)}", "reward")
 
 
-@measure()
-def reward_is_constant(reward: Series) -> Seen | None:
+@measure(min_points=ROWS_SHORT)
+def reward_is_constant(reward: Series) -> Seen:
     """Return whether the reward is the same in nearly every row."""
     values = finite(reward)[1]
-    if len(values) < ROWS_SHORT:
-        return None
     _, share = _commonest(values)
     return Seen(_yes(share >= SHARE_MOST), f"the reward is the same in {share:.0%} of the rows", "reward")
 
 
-@measure()
-def reward_lost_at_once(reward: Series) -> Seen | None:
+@measure(min_points=ROWS_LONG)
+def reward_lost_at_once(reward: Series) -> Seen:
     """Return whether the reward is exactly 0 from one row on, after it had been far from 0."""
     steps, values = finite(reward)
-    if len(values) < ROWS_LONG:
-        return None
     other = np.flatnonzero(values != 0)
     since = int(other[-1]) + 1 if len(other) else 0
-    lost = (
-        bool(since)
-        and len(values) - since >= ROWS_SHORT
-        and abs(values[since - 1]) >= SHARE_HALF * median(np.abs(values[:since]))
-    )
-    text = (
-        f"the reward is exactly 0 from step {int(steps[min(since, len(steps) - 1)]):,} on"
-        if lost
-        else "the reward does not drop to 0 at once"
-    )
-    return Seen(_yes(lost), text, "reward")
+    lasts = 0 < since <= len(values) - ROWS_SHORT
+    if lasts and abs(values[since - 1]) >= SHARE_HALF * median(np.abs(values[:since])):
+        return Seen(YES, f"the reward is exactly 0 from step {int(steps[since]):,} on", "reward")
+    return Seen(NO, "the reward does not drop to 0 at once", "reward")
 
 
 @measure()
@@ -934,12 +893,10 @@ def episode_changes(event: Moment, run: Run) -> Seen | None:
     return Seen(times, f"{series.origin or series.metric} is {figure(times)} times as long after it", series.metric)
 
 
-@measure()
-def cut_share(clipped_ratio: Series) -> Seen | None:
+@measure(min_points=1)
+def cut_share(clipped_ratio: Series) -> Seen:
     """Return which share of the answers is cut off at the end of the log."""
     values = finite(clipped_ratio)[1][-ROWS_SHORT:]
-    if not len(values):
-        return None
     share = median(values)
     return Seen(share, f"{share:.0%} of the answers are cut off at the longest length", "clipped_ratio")
 

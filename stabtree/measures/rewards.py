@@ -92,8 +92,7 @@ def only_form_pays(reward: Series, reward_function: Groups, *, level: float) -> 
         low = weakest(whether(bool(found.min() >= 0)), below(float(np.quantile(found, shared.SHARE_MOST)), level))
         conditions += [low, below(end - begin, max(shared.FACTOR * own, 1e-9))]
         told.append(f"{name} from {figure(begin)} to {figure(end)}")
-    brief = told[1]
-    evidence = Evidence(", ".join(told), "reward", (int(at[0]), int(at[-1])), last - first, error, brief)
+    evidence = Evidence(", ".join(told), "reward", (int(at[0]), int(at[-1])), last - first, error, told[1])
     return measured(weakest(*conditions), (evidence,), onset_step=int(at[0]))
 
 

@@ -388,10 +388,8 @@ def _by_algorithm(run: Run, context: Context) -> Usual | None:
 
 def peak_rate(run: Run, lr: Series | None) -> float | None:
     """Return the highest logged rate, else the configured one; None where neither is known or above 0."""
-    if lr is not None:
-        values = finite(lr)[1]
-        if len(values) and float(values.max()) > 0:
-            return float(values.max())
+    if lr is not None and highest(lr) > 0:
+        return highest(lr)
     known = run.setting("lr")
     return float(known) if isinstance(known, int | float) and known > 0 else None
 

@@ -9,13 +9,12 @@ import base64
 import hashlib
 import re
 from html import escape
-from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from stabtree.common.text import clean
 from stabtree.report.model import Report
 from stabtree.report.outputs import DEFAULT_OPTIONS, RenderOptions
-from stabtree.report.page import BADGES
+from stabtree.report.page import BADGES, asset
 from stabtree.report.plot import figure
 from stabtree.report.sections import NUMBER, PARAGRAPH, sections
 from stabtree.report.svg import COLUMNS, style, svg
@@ -115,11 +114,6 @@ def opening(title: str, sheet: Markup, script: str = "", others: Sequence[str] =
         tag("style", sheet),
     )
     return Markup(f'<!doctype html>\n<html lang="en">{head}<body>')
-
-
-def asset(name: str, package: str = "stabtree.report") -> str:
-    """Return a file that ships with the pages of a package."""
-    return files(package).joinpath(name).read_text("utf-8")
 
 
 def _hash(inline: str) -> str:

@@ -12,7 +12,7 @@ from stabtree.common.text import clean, inert
 from stabtree.diagnosis.result import STRONG
 from stabtree.report.model import Report
 from stabtree.report.outputs import DEFAULT_OPTIONS, RenderOptions
-from stabtree.report.page import BADGES
+from stabtree.report.page import BADGES, asset
 from stabtree.report.sections import BULLET, cause_entry, path, sections, to_do
 from stabtree.report.words import accepted_notes, logged_at
 
@@ -119,53 +119,6 @@ def _entry(entry: Item) -> str:
     return "<br>".join([text, *map(escape, entry.below)])
 
 
-POSTMORTEM = """# Post-mortem: {title}
-
-Drafted by stabtree from the log. No log can say what follows {mark}
-
-## Summary
-
-{summary}
-
-{meaning}
-
-{mark} what the run was for, and what the trouble cost
-
-## Timeline
-
-{timeline}
-- {mark} when it was noticed, by whom or by what; when the run was stopped; when it went on
-
-## Evidence
-
-{evidence}
-
-{mark} links to plots, dashboards and the commit
-
-## Root cause
-
-State: **{state}**
-
-{causes}
-
-{mark} the cause, and how it was proved
-
-## Fix
-
-{do_now}
-
-{mark} what was done, in which commit, and whether the run recovered
-
-## Prevention
-
-{prevention}
-- {mark} the change, the alert or the test that keeps it from happening again
-
-## Follow-ups
-
-{follow_ups}
-- [ ] {mark} what else is to be done, by whom, until when
-"""
 MARK = "**To fill in:**"
 MAX_FOLLOW_UPS = 5
 
@@ -192,7 +145,7 @@ def postmortem(diagnosis: Diagnosis, options: RenderOptions = DEFAULT_OPTIONS) -
     logs = [f"Log {item.text}: {item.how}" for item in report.open if item.how]
     others = [f"Look at {item.leaf.id}: {item.leaf.title}" for item in report.also]
     happened.sort(key=lambda item: item[0])
-    text = POSTMORTEM.format(
+    text = asset("postmortem.md").format(
         title=escape(report.title),
         mark=MARK,
         summary=table(("", ""), rows),

@@ -73,6 +73,13 @@ _PART = re.compile(r"; | \(|(?<=[.!?]) (?=[A-Z0-9`])")
 _ENDS = re.compile(r"[\s,;:(]+$")
 
 
+def asset(name: str, package: str = "stabtree.report") -> str:
+    """Return a file that ships with the reports of a package."""
+    from importlib.resources import files  # no screen needs it
+
+    return files(package).joinpath(name).read_text("utf-8")
+
+
 def clipped(text: str, width: int) -> str:
     """Cut a text to `width` characters: to its first clauses where they fill the room, else behind a word."""
     if len(text) <= width:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from html import escape
-from importlib.resources import files
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from stabtree.common.lazy import np
+from stabtree.common.stats import stretches
 from stabtree.common.text import clean
 from stabtree.report.outputs import DEFAULT_OPTIONS, RenderOptions
+from stabtree.report.page import asset
 from stabtree.report.plot import column_of, levels, linear_ticks, log_ticks, short, step_ticks
 from stabtree.report.plot import figure as figure_of
 from stabtree.report.words import headline, main_finding
@@ -186,10 +187,9 @@ def _curve(figure: Figure, strip: Strip, top: int) -> Iterator[str]:
 
 def _bad(figure: Figure, bad: Bools, top: int) -> Iterator[str]:
     """Yield a band behind each stretch with values that are not finite, and crosses above it that don't touch."""
-    edges = np.flatnonzero(np.diff(np.concatenate(([False], bad, [False])).astype(np.int8)))
     wide = PLOT / figure.columns
     last = -np.inf
-    for start, end in edges.reshape(-1, 2).tolist():
+    for start, end in stretches(bad):
         x, width = LEFT + start * wide, (end - start) * wide
         yield f'<rect class="lost" x="{x:.1f}" y="{top}" width="{width:.1f}" height="{STRIP}"/>'
         for column in range(start, end):
@@ -207,8 +207,7 @@ def _cross(x: float, y: float) -> str:
 def _beyond(figure: Figure, excess: Floats, extreme: float, edge: int, down: int) -> Iterator[str]:
     """Yield a triangle at the edge where each stretch beyond the axis is farthest out, and the farthest number."""
     excess = np.nan_to_num(excess, nan=-1.0)
-    bounds = np.flatnonzero(np.diff(np.concatenate(([False], excess > 0, [False])).astype(np.int8)))
-    peaks = [start + int(np.argmax(excess[start:end])) for start, end in bounds.reshape(-1, 2).tolist()]
+    peaks = [start + int(np.argmax(excess[start:end])) for start, end in stretches(excess > 0)]
     xs = _across(np.array(peaks), figure).tolist()
     yield f'<path class="edge" d="{"".join(f"M{x:g} {edge - 2 * down}l-4 {7 * down}h8Z" for x in xs)}"/>'
     x = xs[int(np.argmax(excess[peaks]))]
@@ -238,4 +237,4 @@ def style() -> str:
 
     A page restyles the picture by setting the variables (`--fig-ink`, ...) on `svg.stabtree`.
     """
-    return files("stabtree.report").joinpath("figure.css").read_text("utf-8").replace("\n", "")
+    return asset("figure.css").replace("\n", "")

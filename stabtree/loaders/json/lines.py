@@ -245,10 +245,5 @@ def _piece(line: str) -> str | None:
     """Return the text in a line that holds one object; None if it holds none."""
     if not _STREAM.search(line[:300]) and not _STREAM.search(line[-300:]):
         return None
-    try:
-        value = json.loads(line.strip(" \r,[]\t"))
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(value, dict):
-        return None
+    value = parse_object(line.strip(" \r,[]\t")) or {}
     return next((value[key] for key in _TEXT if isinstance(value.get(key), str)), None)

@@ -7,7 +7,7 @@ gives a template, and all that fit it are read as columns of the matrix of their
 from __future__ import annotations
 
 import struct
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import Struct, field
@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from stabtree.common.lazy import Bools, Ints
-
+    from stabtree.common.lazy import Ints
 
 HEADER = 12
 FOOTER = 4
@@ -35,13 +34,10 @@ MAX_RECORD = 16 << 20
 CHECKED = 1024
 _POLYNOMIAL = 0x82F63B78
 _MASK = 0xA282EAD8
-_KNOWN = 4096
 # A file with more names than this logs something other than metrics.
 MAX_TAGS = 20_000
 # Groups of records that fit no template are parsed one by one once so many templates were tried.
 MAX_TEMPLATES = 12
-# Several tags of one length are distinguished by comparing with the first one left; this often.
-MAX_PEELED = 16
 # Numbers of the fields in the schemas event.proto, summary.proto and tensor.proto.
 WALL_TIME, STEP, SUMMARY = 1, 2, 5
 TAG, SIMPLE_VALUE, TENSOR, METADATA = 1, 2, 8, 9
@@ -79,6 +75,7 @@ def checksums(data: NDArray[np.uint8]) -> NDArray[np.uint32]:
     return np.asarray(((crc >> 15) | (crc << 17)) + np.uint32(_MASK), dtype=np.uint32)
 
 
+@lru_cache(maxsize=4096)  # most records of a file are of a few lengths
 def length_of(header: bytes) -> int | None:
     """Return the length that a header gives, None if its checksum is wrong."""
     length, stored = struct.unpack("<QI", header)
@@ -123,7 +120,8 @@ def parse(data: bytes) -> Event:
 def _value(data: bytes, whole: Field, event: Event) -> None:
     """Add one value of a summary to its event, if it is a scalar or a configuration."""
     own = parts(data, whole)
-    if (tag := own.get((TAG, BYTES))) is None:
+    tag = own.get((TAG, BYTES))
+    if tag is None or tag.start == tag.end:
         return
     name = tag.start, tag.end
     if simple := own.get((SIMPLE_VALUE, FIXED32)):
@@ -142,18 +140,14 @@ def _tensor(data: bytes, whole: Field, tag: tuple[int, int], event: Event) -> No
         if part.number == DTYPE and part.wire == VARINT:
             kind = _TYPES.get(part.varint, "")
         elif part.number == STRINGS and part.wire == BYTES and data[part.start : part.start + 1] == b"{":
-            event.config |= _object(text(data, part))
+            settings = parse_object(text(data, part)) or {}
+            if "model_type" in settings:
+                settings = of_model(settings)
+            event.config |= settings
         elif part.end > part.start and (part.number == CONTENT or (part.number in _FIXED and part.wire != VARINT)):
             found.append(Scalar(tag, part.start, part.end, _FIXED.get(part.number, kind)))
     if kind and len(found) == 1 and found[0].end - found[0].start == np.dtype(found[0].kind).itemsize:
         event.scalars += found
-
-
-def _object(content: str) -> dict[str, Any]:
-    found = parse_object(content) or {}
-    if "model_type" in found:
-        return of_model(found)
-    return found
 
 
 # The fields of google.protobuf.Value that hold a number, a text and a truth value.
@@ -197,10 +191,6 @@ class EventTemplate(NamedTuple):
             mask[slice(*scalar.tag)] = mask[scalar.start : scalar.end] = 0
         return cls(event, mask, data & mask)
 
-    def fits(self, data: NDArray[np.uint8]) -> Bools:
-        """Return which rows of the matrix of bytes are such events, bool (n,)."""
-        return np.asarray(~((data ^ self.expected) & self.mask).any(axis=1))
-
 
 class EventFile(Struct):
     """Reads the scalars of a file, and counts what can't be read."""
@@ -210,7 +200,6 @@ class EventFile(Struct):
     size: int = 0  # bytes of the file, decompressed
     lost: int = 0  # bytes that were skipped to find the next record
     _names: dict[str, int] = field(default_factory=dict)  # the tags that were met, each with its number
-    _lengths: dict[bytes, int | None] = field(default_factory=dict)
     _templates: dict[int, list[EventTemplate]] = field(default_factory=dict)
     # Of scalars that were read together: where each begins in the file, its tag, step, time and value.
     _columns: list[tuple[NDArray[Any], ...]] = field(default_factory=list)
@@ -218,11 +207,6 @@ class EventFile(Struct):
     _cut: int = 0  # bytes of an incomplete last record
     _large: int = 0  # records that were skipped because of their size
     _crowded: int = 0  # values of tags beyond `MAX_TAGS`, which were left out
-
-    @property
-    def lost_share(self) -> float:
-        """The share of the file that was skipped because it is damaged."""
-        return self.lost / max(1, self.size)
 
     def notes(self) -> list[str]:
         """Describe what could not be read."""
@@ -290,12 +274,8 @@ class EventFile(Struct):
 
     def _length(self, header: bytes) -> int | None:
         """Return the length of a record; None if its header is damaged."""
-        if header not in self._lengths:
-            if len(self._lengths) > _KNOWN:
-                self._lengths.clear()
-            length = length_of(header)
-            self._lengths[header] = None if length is None or length > self.stored else length
-        return self._lengths[header]
+        length = length_of(header)
+        return None if length is None or length > self.stored else length
 
     def _next_header(self, data: bytes, at: int) -> int:
         """Return the next offset of a header with a right checksum, or where one may begin in the next block."""
@@ -336,7 +316,7 @@ class EventFile(Struct):
         self, template: EventTemplate, data: NDArray[np.uint8], offsets: Ints
     ) -> tuple[NDArray[np.uint8], Ints]:
         """Read the records that fit a template; return the others."""
-        fits = template.fits(data)
+        fits = ~((data ^ template.expected) & template.mask).any(axis=1)
         if fits.any():
             self._add(template.event, data[fits], offsets[fits])
         return data[~fits], offsets[~fits]
@@ -359,23 +339,14 @@ class EventFile(Struct):
 
     def _numbered(self, tags: NDArray[np.uint8]) -> Ints:
         """Return the number of each row's tag; -1 for tags beyond `MAX_TAGS`."""
-        numbers = np.full(len(tags), -1, dtype=np.int64)
-        left = np.arange(len(tags))
-        for _ in range(MAX_PEELED):
-            if not len(left):
-                return numbers
-            same = (tags[left] == tags[left[0]]).all(axis=1)
-            numbers[left[same]] = self._number(tags[left[0]].tobytes())
-            left = left[~same]
-        for row in left.tolist():
-            numbers[row] = self._number(tags[row].tobytes())
-        return numbers
-
-    def _number(self, tag: bytes) -> int:
-        name = tag.decode("utf-8", "replace")
-        if len(self._names) >= MAX_TAGS and name not in self._names:
-            return -1
-        return self._names.setdefault(name, len(self._names))
+        whole: Any = np.ascontiguousarray(tags).view(f"V{tags.shape[1]}").ravel()
+        _, first, which = np.unique(whole, return_index=True, return_inverse=True)
+        numbers = np.full(len(first), -1, dtype=np.int64)
+        for at in np.argsort(first).tolist():
+            name = whole[first[at]].tobytes().decode("utf-8", "replace")
+            if name in self._names or len(self._names) < MAX_TAGS:
+                numbers[at] = self._names.setdefault(name, len(self._names))
+        return np.asarray(numbers[which])
 
 
 def _numbers(data: NDArray[np.uint8], start: int, end: int, kind: str) -> NDArray[np.float64]:

@@ -30,13 +30,10 @@ if TYPE_CHECKING:
     from stabtree.loaders.source import Source
     from stabtree.metrics.names import Names
 
-
 # A run from scratch logs its first row at step 0, at 1, or after one interval; a later first row is a resume's.
 LATE = FACTOR_SMALL
 # What a resume may change: how far it goes; the precision is that of the weights, which only a checkpoint shows.
 CHANGES = frozenset({"name", "max_steps", "dtype", "checkpoints"})
-
-
 OTHER_AXIS = 1.5  # how far apart two counts of one training end
 MIN_PLACED = 3
 TRAIN = frozenset({"train", "training"})
@@ -50,7 +47,6 @@ _BY_ITERATION = re.compile(r"evaluation_(.+)_vs_iterations")
 _BY_EPOCH = re.compile(r"(eval_)?epoch_.+")
 # The length of its first record is a number of eight bytes, most of them zero.
 SNIFFED = 16
-
 
 # A folder, by the names of the folders that lead to it from the one that was asked for.
 Parts = tuple[str, ...]
@@ -118,9 +114,8 @@ def _read(source: Source) -> Events:
     file.read(chunks(source, notes))
     config, mistakes = read_config(file.config)
     points, held_out = _once(file.points())
-    return Events(
-        points, config, (*notes, *file.notes(), *mistakes, *held_out), file.lost_share, int(len(points.name) > 0)
-    )
+    notes += (*file.notes(), *mistakes, *held_out)
+    return Events(points, config, tuple(notes), file.lost / max(1, file.size), int(len(points.name) > 0))
 
 
 def _once(points: Points) -> tuple[Points, tuple[str, ...]]:

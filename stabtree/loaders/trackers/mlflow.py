@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -89,8 +90,7 @@ def run_in(folder: Path, names: Names) -> Table:
         found.config[name] = _WORDS.get(text, text)
     found.config["run_name"] = clean(tag or run_name or folder.name, 60)
     table = _table(found, clean(folder), "mlflow", names, status)
-    skipped = tuple(skips.first)
-    return replace(table, skipped=skipped, skipped_count=skips.count, notes=(*notes, *table.notes))
+    return replace(table, skipped=tuple(skips.first), skipped_count=skips.count, notes=(*notes, *table.notes))
 
 
 def _metric(source: Source, name: str, found: Collected, skips: Skips) -> None:
@@ -104,13 +104,10 @@ def _metric(source: Source, name: str, found: Collected, skips: Skips) -> None:
 
 
 def _content(file: Path) -> str:
-    try:
-        if not is_file(file):
-            return ""
-        with file.open("rb") as stream:
+    if is_file(file):
+        with suppress(OSError), file.open("rb") as stream:
             return stream.read(MAX_PARAM).decode("utf-8", "replace")
-    except OSError:
-        return ""
+    return ""
 
 
 def _runs(source: Source, names: Names) -> tuple[Table, ...]:

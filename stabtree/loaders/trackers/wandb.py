@@ -66,9 +66,8 @@ def _finals(source: Source) -> str:
         return "the configuration"
     if not source.head.lstrip().startswith("{"):
         return ""
-    if source.file and source.file.name.endswith("wandb-summary.json"):
-        return FINAL_VALUES
-    if {"_wandb", "_runtime"} <= _values(source).keys():
+    named = source.file is not None and source.file.name.endswith("wandb-summary.json")
+    if named or {"_wandb", "_runtime"} <= _values(source).keys():
         return FINAL_VALUES
     return ""
 
@@ -219,8 +218,8 @@ def is_run(directory: Path) -> bool:
     if logs == 1 or "files" not in folders:
         return logs == 1
     inner = entries(directory / "files")[1]
-    of_a_run = ("wandb-history.jsonl", "wandb-summary.json", "wandb-metadata.json")
-    return logs > 1 or any(name in inner for name in of_a_run)
+    own = {"wandb-history.jsonl", "wandb-summary.json", "wandb-metadata.json"}
+    return logs > 1 or not own.isdisjoint(inner)
 
 
 def run_in(directory: Path, read: Callable[[Path], tuple[Table, ...]]) -> tuple[Table, ...]:

@@ -17,7 +17,7 @@ from stabtree.common.text import clean, to_ascii
 from stabtree.report import html
 from stabtree.report import markdown as md
 from stabtree.report.outputs import DEFAULT_OPTIONS, RenderOptions
-from stabtree.report.page import BADGES, new_page
+from stabtree.report.page import BADGES, asset, new_page
 from stabtree.report.plot import Figure, Frame, Mark, columns_for, drawn_strip, short, strips
 from stabtree.report.svg import COLUMNS, style
 from stabtree.report.words import badge
@@ -338,7 +338,7 @@ def page(comparison: Comparison, look: RenderOptions = DEFAULT_OPTIONS) -> str:
     command = html.tag("code", next_command(comparison))
     sections.append(html.tag("p", html.tag("span", closing(comparison)), command, class_=f"closing {kind}"))
     skip = html.tag("a", "Skip to the comparison", href="#report", class_="skip")
-    sheet = html.Markup(html.asset("style.css") + html.asset("page.css", "stabtree.tools.compare"))
+    sheet = html.Markup(asset("style.css") + asset("page.css", "stabtree.tools.compare"))
     opens = html.opening(headline(comparison), sheet, others=(style(),))
     return f"{opens}{html.joined([skip, html.tag('main', *sections, id='report')])}{html.CLOSING}"
 

@@ -121,14 +121,10 @@ def markdown(records: Iterable[Record], _look: RenderOptions = DEFAULT_OPTIONS) 
     shown = summary.records if few else summary.calling[:MAX_RUNS]
     parts = [f"### {summary.headline}", escape(summary.where)]
     if not few:
-        groups = [
-            [
-                word(group.badge),
-                summary.share(group),
-                *map(escape, (group.heading, group.steps, group.examples(summary.name), group.first)),
-            ]
-            for group in summary.groups[:MAX_GROUPS]
-        ]
+        groups = []
+        for group in summary.groups[:MAX_GROUPS]:
+            told = (group.heading, group.steps, group.examples(summary.name), group.first)
+            groups.append([word(group.badge), summary.share(group), *map(escape, told)])
         heads = ("verdict", "runs", "what was found", "from step", "the worst", "what to do first")
         parts.append(table(heads, groups))
     if shown:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from stabtree._version import __version__
 from stabtree.judging.verdict import ORDER
-from stabtree.report.html import CLOSING, NOTHING, Markup, asset, badge, opening, tag
+from stabtree.report.html import CLOSING, NOTHING, Markup, badge, opening, tag
 from stabtree.report.outputs import DEFAULT_OPTIONS, RenderOptions
-from stabtree.report.page import counted
+from stabtree.report.page import asset, counted
 from stabtree.tools.fleet.record import levels
 from stabtree.tools.fleet.table import Summary, next_command
 from stabtree.tree.model import Severity
@@ -22,22 +22,6 @@ if TYPE_CHECKING:
 MAX_ROWS, MAX_GROUPS = 2000, 60
 HEADS = ("verdict", "run", "loss", "from step", "what was found", "restart", "last step")
 HEIGHT = 26  # of a small line
-STYLE = """
-main { max-width: 80rem; }
-.badge.unread { background: #7a1f8a; }
-.counts, .groups { list-style: none; padding: 0; }
-.counts li { display: inline-block; margin: .6rem 1.5rem 0 0; }
-.groups > li { padding: .8rem 0; border-bottom: 1px solid var(--line); }
-.names, .share { font-size: .88rem; color: var(--quiet); }
-.list { overflow-x: auto; }
-.list table { width: 100%; min-width: 52rem; }
-.list td { vertical-align: middle; overflow-wrap: anywhere; }
-td.run { font: .84rem/1.45 var(--mono); min-width: 12rem; }
-.num { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
-.spark { display: block; width: 8rem; height: 1.7rem; }
-.spark path { fill: none; stroke: var(--curve); stroke-width: 1.2; vector-effect: non-scaling-stroke; }
-.spark .mark { stroke: var(--bad); }
-"""
 
 
 def page(records: Iterable[Record], _look: RenderOptions = DEFAULT_OPTIONS) -> Iterator[str]:
@@ -47,8 +31,9 @@ def page(records: Iterable[Record], _look: RenderOptions = DEFAULT_OPTIONS) -> I
     rest = len(summary.records) - len(rows)
     left_out = f"and {rest:,} more runs, none worse than these: --output csv=runs.csv"
     closing = [tag("strong", summary.headline), tag("code", next_command(rows[0]) if rows else "")]
+    sheet = Markup(asset("style.css") + asset("page.css", "stabtree.tools.fleet"))
     pieces = [
-        opening(f"{summary.headline} · stabtree", Markup(asset("style.css") + STYLE), ""),
+        opening(f"{summary.headline} · stabtree", sheet, ""),
         tag("a", "Skip to the runs", href="#runs", class_="skip"),
         Markup('<main id="report">'),
         _header(summary),

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import math
 import zlib
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -16,12 +16,13 @@ from stabtree.common.lazy import np
 from stabtree.common.text import clean, in_words
 from stabtree.judging.verdict import ORDER, UNREAD
 from stabtree.report import json as machine
+from stabtree.report import plot
 from stabtree.report.advice import do_now
 from stabtree.report.words import badge, headline, main_finding, title
 from stabtree.tree.model import Severity
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
     from stabtree.judging.verdict import Outcome
     from stabtree.run import Run
@@ -174,8 +175,6 @@ def worst_first(records: Iterable[Record]) -> list[Record]:
 
 def _packed(document: dict[str, Any]) -> bytes:
     """Return compressed JSON in one line."""
-    import msgspec
-
     try:
         text = msgspec.json.encode(document)
     except (TypeError, ValueError, OverflowError):  # a whole number of over 64 bits, a name of a file that is no UTF-8
@@ -202,18 +201,13 @@ def loss_line(run: Run, onset: int | None = None) -> tuple[tuple[float | None, .
 
 def levels(values: Sequence[float | None], count: int) -> list[int | None]:
     """Return values as whole levels from 0 to `count` - 1; None stays None."""
-    finite = [value for value in values if value is not None]
-    if not finite:
+    finite = np.array([value for value in values if value is not None])
+    if not len(finite):
         return [None] * len(values)
-    wide = min(finite) > 0 and max(finite) / min(finite) > WIDE
-    scaled: Callable[[float], float] = math.log if wide else float
-    low, high = scaled(min(finite)), scaled(max(finite))
-    top, span = count - 1, high / 2 - low / 2  # halves: the span of two floats may be no float
-
-    def level(value: float) -> int:
-        return min(top, int((scaled(value) / 2 - low / 2) / span * top + 0.5)) if span > 0 else top // 2
-
-    return [value if value is None else level(value) for value in values]
+    low, high, top = float(finite.min()), float(finite.max()), count - 1
+    heights = plot.levels(finite, low, high, log=low > 0 and high / low > WIDE)
+    drawn = iter([top // 2 if low == high else int(height * top + 0.5) for height in heights.tolist()])
+    return [value if value is None else next(drawn) for value in values]
 
 
 def spark(values: Sequence[float | None], *, ascii: bool = False) -> str:  # noqa: A002 - as in `RenderOptions`
