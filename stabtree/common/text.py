@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from contextlib import suppress
 from pathlib import PurePosixPath, PureWindowsPath
 from typing import TYPE_CHECKING, Any
 
@@ -58,7 +59,6 @@ _LOGIN = re.compile(
 )
 _HIDDEN_NAMES = r"token|key|secret|passw(?:or)?d|pwd|passphrase|signature|credential|auth|x-amz-|x-goog-"
 _SIGNED = re.compile(rf"(?i)([?&;#](?:[\w.-]{{0,80}}(?:{_HIDDEN_NAMES})[\w.-]{{0,80}}|sig)=)([^&;\s\"'<>`]+)")
-SHORTEST_SECRET = 6  # characters; a shorter one may stand in any word
 
 
 def masked(text: str) -> str:
@@ -79,14 +79,11 @@ _secrets: set[str] = set()
 
 
 def hide(texts: Iterable[str]) -> None:
-    """Keep the passwords, tokens and signatures of the addresses in some texts out of whatever is `hidden` from now on.
-
-    In an address that somebody typed, any number of slashes may follow its scheme.
-    """
+    """Keep the passwords, tokens and signatures of the addresses in some texts out of what is `hidden` from now on."""
     from urllib.parse import quote, quote_plus, unquote
 
     for text in texts:
-        address = _SLASHES.sub("://", text, count=1) if "@" in text else text
+        address = _SLASHES.sub("://", text, count=1) if "@" in text else text  # people type one slash or three
         logins = _LOGIN.findall(address)
         found = (
             *logins,
@@ -99,7 +96,7 @@ def hide(texts: Iterable[str]) -> None:
 def hidden(text: str) -> str:
     """Return a text that goes out without those secrets, however a library wrote them into it."""
     for secret in sorted(_secrets, key=len, reverse=True):
-        if len(secret) >= SHORTEST_SECRET:
+        if len(secret) >= 6:  # a shorter one may stand in any word
             text = re.sub(re.escape(secret), "***", text, flags=re.IGNORECASE)
     return text
 
@@ -161,19 +158,11 @@ def docstring(function: Callable[..., Any]) -> str:
     """Return the docstring of a function, from its source if Python leaves docstrings out (`-OO`)."""
     if function.__doc__:
         return function.__doc__.strip()
-    import ast
-    from inspect import getsource
-    from textwrap import dedent
+    import inspect
 
-    try:
-        source = dedent(getsource(function))
-        # `ast.parse` leaves them out as well, since 3.14.
-        tree = compile(source, "source", "exec", ast.PyCF_ONLY_AST, optimize=0)
-    except (OSError, SyntaxError):  # there is no source beside the bytecode
-        return ""
-    made = tree.body[0] if isinstance(tree, ast.Module) else tree
-    if isinstance(made, ast.FunctionDef):
-        return ast.get_docstring(made) or ""
+    with suppress(OSError):  # there may be no source beside the bytecode
+        found = re.search(r'"""(.+?)"""', inspect.getsource(function), re.DOTALL)
+        return inspect.cleandoc(found[1]) if found else ""
     return ""
 
 
@@ -182,9 +171,7 @@ def near(name: str, known: Iterable[str], share: float = 0.6) -> str:
     import difflib  # only a mistake needs it
 
     found = difflib.get_close_matches(name, list(known), 1, share)
-    if found:
-        return f"; did you mean {found[0]!r}?"
-    return ""
+    return f"; did you mean {found[0]!r}?" if found else ""
 
 
 def plain(text: str) -> bool:
@@ -208,6 +195,4 @@ def first_few(names: Sequence[object], count: int, limit: int = 60) -> str:
     ('lr, loss and 1 more', 'lr')
     """
     shown = ", ".join(clean(name, limit) for name in names[:count])
-    if len(names) > count:
-        return f"{shown} and {len(names) - count} more"
-    return shown
+    return f"{shown} and {len(names) - count} more" if len(names) > count else shown
