@@ -54,11 +54,6 @@ def test_an_ordinary_line_has_no_ending(line: str) -> None:
     assert not is_failure(ending_of(line))
 
 
-def test_the_words_are_in_lower_case() -> None:
-    """They are looked for in the lower case of a line; an escape such as one of blanks is no word."""
-    assert not re.search(r"(?<!\\)[A-Z]", table().words)
-
-
 def test_every_ending_has_its_question() -> None:
     """But for failures that other questions name by their message, and the planned end."""
     questions = load_tree("errors").questions

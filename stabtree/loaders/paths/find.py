@@ -83,8 +83,8 @@ class Listing(Struct):
     folders: list[str] = field(default_factory=list)
     linked: list[str] = field(default_factory=list)  # links to folders
     files: list[str] = field(default_factory=list)
-    special: list[str] = field(default_factory=list)  # pipes, sockets and dead links
-    outside: list[str] = field(default_factory=list)  # links that lead out of the roots, and are not followed
+    # Pipes, sockets, and links that are dead or lead out of the roots and are not followed.
+    special: list[str] = field(default_factory=list)
 
 
 class FolderTree(Struct):
@@ -153,7 +153,8 @@ def listed(folder: str, roots: Sequence[str] = (), *, follow: bool = True) -> Li
             if entry.is_symlink():
                 names = _names_of_link(entry, found, roots, follow=follow)
             else:
-                names = found.folders if entry.is_dir() else found.files if entry.is_file() else found.special
+                others = found.files if entry.is_file() else found.special
+                names = found.folders if entry.is_dir() else others
             if names is not None:
                 names.append(entry.name)
     return found
@@ -175,13 +176,10 @@ def _names_of_link(link: os.DirEntry[str], found: Listing, roots: Sequence[str],
     if _is_read_anyway(target, roots) or made_up(target) or any(target in Path(root).parents for root in roots):
         return None
     with suppress(OSError):  # a link in a loop
-        if not (link.is_dir() or link.is_file()):
-            return found.special
         snapshots = target.parent.parent / "snapshots" if link.is_file() else target
-        inside = any(target.is_relative_to(root) or Path(root).is_relative_to(snapshots) for root in roots)
-        if inside or follow:
-            return found.linked if link.is_dir() else found.files
-        return found.outside
+        if follow or any(target.is_relative_to(root) or Path(root).is_relative_to(snapshots) for root in roots):
+            others = found.files if link.is_file() else found.special
+            return found.linked if link.is_dir() else others
     return found.special
 
 
