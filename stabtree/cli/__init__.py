@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 import traceback
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -68,7 +68,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         words, command = routed(words, commands()), _program()
         # Not `app()`, nor the command's own `main`: both exit, and change `sys.excepthook` or `sys.stdout`.
-        with _tracebacks(debug=debug), command.make_context("stabtree", words) as context:
+        with _tracebacks() if debug else nullcontext(), command.make_context("stabtree", words) as context:
             command.invoke(context)
     except typer.Exit as stop:
         return stop.exit_code
@@ -83,11 +83,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 @contextmanager
-def _tracebacks(*, debug: bool) -> Iterator[None]:
-    """With `--debug`, print the traceback of each question that fails to standard error."""
-    if not debug:
-        yield
-        return
+def _tracebacks() -> Iterator[None]:
+    """Print the traceback of each question that fails to standard error."""
     import logging
 
     def shown(record: logging.LogRecord) -> bool:
@@ -124,7 +121,7 @@ def _code_of(error: BaseException, words: Sequence[str]) -> int:
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:  # Typer does not know of a full disk
         error = StabtreeError(f"the output can't be written: {error.strerror}", hint="redirect it elsewhere")
     if isinstance(error, MemoryError):
-        error = too_little_memory()
+        error = too_little_memory(next(filter(os.path.exists, reversed(words)), ""))
     if isinstance(error, StabtreeError):
         notify(_message(error))
         if _wants_json(words):

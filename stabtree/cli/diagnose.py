@@ -39,7 +39,7 @@ from stabtree.report.outputs import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from stabtree.judging.settings import Settings
     from stabtree.judging.verdict import Outcome
@@ -213,7 +213,8 @@ def asker(tree: Tree) -> Callable[[Question], str | None]:
                 break
             if typed in NOT_KNOWN:
                 return None
-            word = _understood(typed, (*verdicts, *question.words, "?"))
+            meant = (typed, SYNONYMS.get(typed, ""), typed.replace(" ", "_").replace("-", "_"))
+            word = next((word for word in meant if word in (*verdicts, *question.words, "?")), None)
             if word == "?":
                 width, color = screen()
                 found, _ = find(tree, question.id)
@@ -240,9 +241,3 @@ def _show(tree: Tree, question: Question, verdicts: list[str]) -> None:
         words = [word for word, meant in question.words.items() if meant == verdict]
         also = f" (or {', '.join(words)})" if words else ""
         notify(f"    {verdict}{also}: {leads}")
-
-
-def _understood(typed: str, choices: Collection[str]) -> str | None:
-    """Return the answer that is meant: as typed, by another word for yes or no, or with spaces or dashes in it."""
-    words = (typed, SYNONYMS.get(typed, ""), typed.replace(" ", "_").replace("-", "_"))
-    return next((word for word in words if word in choices), None)

@@ -116,8 +116,3 @@ class LogLine(Struct, frozen=True):
     text: str
     at_end: bool = False
     source: bool = False
-
-
-def recorded(text: str) -> LogLine:
-    """Return what a tracker recorded of how a run ended, which is no line of a log."""
-    return LogLine(0, text, at_end=True)

@@ -7,7 +7,6 @@ importing numpy there would double their start-up time.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
-from functools import wraps
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
@@ -35,10 +34,9 @@ else:
     np = _Numpy()
     Floats = Ints = Bools = Any
 
-S = TypeVar("S")
 T = TypeVar("T")
 
-__all__ = ["Bools", "Floats", "Imported", "Ints", "Later", "np", "per_object"]
+__all__ = ["Bools", "Floats", "Imported", "Ints", "Later", "np"]
 
 
 class Later(Sequence[T]):
@@ -80,25 +78,6 @@ class Later(Sequence[T]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return tuple, (self._all(),)
-
-
-KEPT = 32  # no limit
-
-
-def per_object(function: Callable[[S], T]) -> Callable[[S], T]:
-    """Remember what a function of an object that nobody changes made, for the last few objects."""
-    known: dict[int, tuple[S, T]] = {}
-
-    @wraps(function)
-    def remembered(one: S) -> T:
-        found = known.get(id(one))
-        if found is None:
-            if len(known) >= KEPT:
-                del known[next(iter(known))]
-            found = known[id(one)] = one, function(one)  # the object is kept, so that no other one gets its id
-        return found[1]
-
-    return remembered
 
 
 class Imported(MutableMapping[str, T]):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from stabtree.common.answer import UNKNOWN
-from stabtree.common.lazy import per_object
 from stabtree.common.text import in_words
 from stabtree.context.find import context_of
 from stabtree.context.model import CTC, LANGUAGE
@@ -252,12 +252,12 @@ def lacking_for_ok(
     return tuple(item for item in missing if item.id in needed and spared not in item.metrics)
 
 
-@per_object
+@lru_cache(maxsize=32)
 def _needed_for_ok(tree: Tree) -> frozenset[str]:
     return frozenset().union(*(leaf.needs for leaf in tree.leaves.values() if leaf.severity is Severity.OK))
 
 
-@per_object
+@lru_cache(maxsize=8)
 def ending_questions(tree: Tree) -> frozenset[str]:
     """Return the questions about the lines that say how the run ended."""
     leaves = tree.leaves.values()

@@ -8,7 +8,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from stabtree.common import extensions
-from stabtree.common.errors import StabtreeError
+from stabtree.common.errors import StabtreeError, too_little_memory
 from stabtree.judging.settings import Settings, pairs
 from stabtree.run import CONFIG
 
@@ -118,7 +118,10 @@ class Judging(Struct, frozen=True):
 
         if isinstance(loaded.run, StabtreeError):
             return Outcome(loaded.name, loaded.run)
-        return Outcome(loaded.name, self.diagnosed(loaded.run, asker))
+        try:
+            return Outcome(loaded.name, self.diagnosed(loaded.run, asker))
+        except MemoryError:
+            return Outcome(loaded.name, too_little_memory(loaded.name))
 
     def _tree(self, run: Run) -> Tree:
         from stabtree.tree.load import load_tree, load_trees
@@ -127,11 +130,8 @@ class Judging(Struct, frozen=True):
         if tree:
             return load_tree(tree)
         # What is set, answered, or ignored must exist, whether or not this run needs its tree.
-        settings = self.settings
-        given = self.set or self.answers or self.ignore
-        if given or settings.set or settings.ignore or settings.accept:
-            return load_trees(None, trees)
-        return load_trees(run, trees)
+        given = (self.set, self.answers, self.ignore, self.settings.set, self.settings.ignore, self.settings.accept)
+        return load_trees(None if any(given) else run, trees)
 
 
 def _cached(ask: Callable[[Question], str | None]) -> Callable[[Question], str | None]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from stabtree.common import yaml12
 from stabtree.common.endings import ending_of
 from stabtree.common.errors import StabtreeError
-from stabtree.common.files import recorded
+from stabtree.common.files import LogLine
 from stabtree.common.text import clean
 from stabtree.frameworks.recognise import of_model
 from stabtree.loaders.config import read_config
@@ -22,8 +22,6 @@ from stabtree.run import REDUCED, Setting
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from stabtree.common.files import LogLine
 
 Settings = dict[str, Setting]
 
@@ -152,7 +150,7 @@ def status_in(folder: Path) -> tuple[LogLine, ...]:
             for name in _statuses(home, home.stat().st_mtime_ns):
                 lines = (text[:MAX_LINE] for text in _told(home / name)[-MAX_LINES:])
                 told = [f"{text} ({clean(name, 60)})" for text in lines if ending_of(text, last=True)]
-                found += [recorded(clean(text, 300)) for text in told[-MAX_TOLD:]]
+                found += [LogLine(0, clean(text, 300), at_end=True) for text in told[-MAX_TOLD:]]
     return tuple(found)
 
 

@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from stabtree.common.errors import StabtreeError
-from stabtree.common.files import recorded
+from stabtree.common.files import LogLine
 from stabtree.common.text import clean
 from stabtree.metrics.metric import Role
 from stabtree.metrics.role import describe_name
@@ -25,8 +25,6 @@ from stabtree.metrics.vocabulary import NOT_FINITE, STEPS_COUNTED, TRAIN
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
-
-    from stabtree.common.files import LogLine
 
 
 STEP, EPOCH, RANK, RUN, PHASE = "step", "epoch", "rank", "run", "phase"
@@ -257,7 +255,7 @@ def nonfinite_losses(values: Mapping[str, Any]) -> tuple[LogLine, ...]:
     found = []
     for key, value in values.items():
         if "loss" in key.lower() and isinstance(value, str | float) and _NOT_FINITE.fullmatch(str(value)):
-            found.append(recorded(f"final {clean(key, 60)}: {clean(value, 20)}"))
+            found.append(LogLine(0, f"final {clean(key, 60)}: {clean(value, 20)}", at_end=True))
     return tuple(found)
 
 

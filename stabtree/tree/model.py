@@ -392,7 +392,7 @@ class TreeFile(Node, frozen=True, kw_only=True):
     version: str = ""
 
 
-class Tree(Struct, frozen=True):
+class Tree(Struct, frozen=True, eq=False):
     """A decision tree; questions and leaves by id, in the order of the file.
 
     Attributes:

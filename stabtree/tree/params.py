@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 import string
 from collections.abc import Mapping
+from functools import lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
 from stabtree.common.errors import StabtreeError
-from stabtree.common.lazy import np, per_object
+from stabtree.common.lazy import np
 from stabtree.common.text import near
 from stabtree.measures import MEASURES, all_values, measure_named
 from stabtree.measures.lines import LINE
@@ -60,7 +61,7 @@ def fact_params(tree: Tree, *, literal: bool = False) -> dict[str, dict[str, Par
     return found
 
 
-@per_object
+@lru_cache(maxsize=32)
 def plain_params(_tree: Tree) -> tuple[Values, Values]:
     """Return where the parameters of questions are kept that nobody set, of a usual walk and of a literal one."""
     return {}, {}

@@ -71,11 +71,6 @@ def test_words_count_only_in_the_last_lines() -> None:
     assert ending_of("Process exited with code 1") == "exit-status"
 
 
-def test_the_words_are_in_lower_case() -> None:
-    """They are looked for in the lower case of a line; an escape such as one of blanks is no word."""
-    assert not re.search(r"(?<!\\)[A-Z]", table().words)
-
-
 def test_every_ending_has_its_question() -> None:
     """But for failures that other questions name by their message, what is left open, and the planned end."""
     questions = load_tree("errors").questions

@@ -12,11 +12,9 @@ import pytest
 from stabtree.common.passes import (
     PART,
     broken_rows,
-    changes,
     extremes,
     increases,
     never_falls,
-    parts,
     remembered,
     remembered_of_frozen,
     row_of,
@@ -36,13 +34,6 @@ def _series(values: np.ndarray) -> Series:
     return Series("loss", np.arange(len(values)), values)
 
 
-@pytest.mark.parametrize("size", SIZES)
-def test_parts_are_the_whole(size: int) -> None:
-    """Every entry is in one part, in order."""
-    values = np.arange(size)
-    assert np.concatenate([np.zeros(0), *parts(values)]).tolist() == values.tolist()
-
-
 @pytest.mark.parametrize(("size", "at"), [(size, at) for size, at in product(SIZES, (1, PART - 1, PART)) if at < size])
 def test_one_step_back_is_seen_between_any_two_rows(size: int, at: int) -> None:
     """Between parts as well as inside of them; equal neighbours increase where that is not asked strictly."""
@@ -53,14 +44,6 @@ def test_one_step_back_is_seen_between_any_two_rows(size: int, at: int) -> None:
     assert never_falls(values)
     values[at:] -= 1
     assert not never_falls(values)
-
-
-@pytest.mark.parametrize("size", SIZES)
-def test_changes_are_those_between_all_neighbours(size: int) -> None:
-    """Equal and different neighbours, with rounded noise."""
-    values = np.round(np.random.default_rng(size).normal(size=size), 1)
-    for test in (np.equal, np.not_equal):
-        assert changes(values, test).tolist() == (np.flatnonzero(test(values[1:], values[:-1])) + 1).tolist()
 
 
 @pytest.mark.parametrize("size", SIZES)

@@ -24,16 +24,6 @@ def test_kendall_is_standard_normal_without_a_trend() -> None:
     assert 0.85 < np.std(scores) < 1.15
 
 
-def test_stretches_are_half_open_ranges() -> None:
-    """Runs of true values, also at both ends."""
-    assert stats.stretches(np.array([True, True, False, True])) == [(0, 2), (3, 4)]
-
-
-def test_medians_of_three_leave_out_a_single_row() -> None:
-    """One row far off moves no level but at the ends, which are means of two."""
-    np.testing.assert_array_equal(stats.medians_of_three(np.array([1.0, 2.0, 9.0, 3.0, 5.0])), [1.5, 2, 3, 5, 4])
-
-
 def test_the_resolution_is_that_of_all_values() -> None:
     """A digit more in a value far behind the first thousand is seen."""
     values = np.full(5000, 1.25)
@@ -50,15 +40,6 @@ def test_the_resolution_is_that_of_all_values() -> None:
 def test_a_counter_is_finite_and_only_rises(values: list[float], counts: bool) -> None:
     """What is infinite counts nothing, and gives no warning of numpy."""
     assert stats.is_counter(np.array(values, dtype=float)) == counts
-
-
-def test_windows_are_stretches_of_neighbours() -> None:
-    """Of a part of an array too, and nobody can write to them where they could not to the array."""
-    values = np.arange(12.0)
-    values.flags.writeable = False
-    for part in (values, values[3:], values[::2]):
-        found = stats.windows(part, 3)
-        assert (found == np.lib.stride_tricks.sliding_window_view(part, 3)).all()
 
 
 def _long(kind: str, rng: np.random.Generator) -> np.ndarray:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from stabtree.common.files import FileUse, recorded
+from stabtree.common.files import FileUse, LogLine
 from tests.conftest import falling, make_run
 from tests.leaves.make import logged
 
@@ -65,7 +65,9 @@ WARNINGS = ("scheduler-order", "overflow-lines", "amp-deprecated")
 RUNS: dict[str, Maker] = {
     **{leaf: partial(logged, line) for leaf, line in LINES.items()},
     **{f"{leaf}-survived": partial(logged, line, after=30) for leaf, line in LINES.items() if leaf not in WARNINGS},
-    "exit-status-recorded": lambda: replace(make_run({"loss": falling(40)}), lines=(recorded("exit code: 1 (W&B)"),)),
+    "exit-status-recorded": lambda: replace(
+        make_run({"loss": falling(40)}), lines=(LogLine(0, "exit code: 1 (W&B)", at_end=True),)
+    ),
     "stops-short": partial(make_run, {"loss": falling(40)}, max_steps=900),
     "stops-short-saved": lambda: replace(
         make_run({"loss": falling(40)}, max_steps=900), sources=(FileUse("trainer_state.json", "trainer_state", 40),)

@@ -343,7 +343,8 @@ def _frame(frame: Any) -> dict[str, list[Any]]:
     if name and name not in lists:
         lists = {name: _plain(index, name), **lists}
     rows = max(map(len, lists.values()), default=0)
-    filled = np.array([[not _is_nan(cell) for cell in cells] for cells in lists.values()], dtype=np.bool_)
+    numbers = [[math.nan if cell is None else cell for cell in cells] for cells in lists.values()]
+    filled = np.array([[cell == cell for cell in cells] for cells in numbers], dtype=np.bool_)  # noqa: PLR0124 - a NaN
     counts = filled.reshape(len(lists), rows).sum(axis=1)
     sparse = (counts > 0) & (counts < DENSE * rows)
     dense = (counts < rows) & ~sparse
@@ -354,7 +355,3 @@ def _frame(frame: Any) -> dict[str, list[Any]]:
         name: [cell if keep else None for cell, keep in zip(cells, flags.tolist(), strict=True)]
         for (name, cells), flags in zip(lists.items(), kept, strict=True)
     }
-
-
-def _is_nan(cell: object) -> bool:
-    return cell is None or (isinstance(cell, float) and math.isnan(cell))

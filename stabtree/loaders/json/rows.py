@@ -126,7 +126,7 @@ class JsonRows(Struct):
     def add(self, row: Mapping[str, Any], line: int) -> None:
         """Append one object, which is in `line`; a row of configuration goes to `config`."""
         if self.long:
-            self.long.add_record(row)
+            self.long.add([row.get(name) for name in self.long.columns])
         elif (settings := _config_row(row, self.names)) is not None:
             config, notes = settings
             self.runs.add(row, config, self.count)

@@ -83,8 +83,8 @@ class Listing(Struct):
     folders: list[str] = field(default_factory=list)
     linked: list[str] = field(default_factory=list)  # links to folders
     files: list[str] = field(default_factory=list)
-    special: list[str] = field(default_factory=list)  # pipes, sockets and dead links
-    outside: list[str] = field(default_factory=list)  # links that lead out of the roots, and are not followed
+    # Pipes, sockets, and links that are dead or lead out of the roots and are not followed.
+    special: list[str] = field(default_factory=list)
 
 
 class FolderTree(Struct):
@@ -178,15 +178,13 @@ def _names_of_link(link: os.DirEntry[str], found: Listing, roots: Sequence[str],
     if _is_read_anyway(target, roots) or made_up(target) or any(target in Path(root).parents for root in roots):
         return None
     with suppress(OSError):  # a link in a loop
-        if not (link.is_dir() or link.is_file()):
-            return found.special
         snapshots = target.parent.parent / "snapshots" if link.is_file() else target
         inside = any(target.is_relative_to(root) or Path(root).is_relative_to(snapshots) for root in roots)
         if inside or follow:
             if link.is_dir():
                 return found.linked
-            return found.files
-        return found.outside
+            if link.is_file():
+                return found.files
     return found.special
 
 

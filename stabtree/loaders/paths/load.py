@@ -6,7 +6,6 @@ import difflib
 import os
 import re
 from collections import Counter, deque
-from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -293,15 +292,15 @@ class _UnitReader(Struct):
             self._add(claim.path, claim.found, named=True, alone=claim.path in claim.files)
         further: list[Unit] = []
         for folder, listing in tree.listings.items():
-            for path in map(partial(place, folder), filter(is_log, listing.special)):
-                if os.path.islink(path):  # noqa: PTH114 - a path that may be none
-                    self.ignored.append(Ignored(path, "is a link that leads nowhere"))
-                else:
-                    self._refuse(path, "is not a regular file", "leave it out")
-            for name in listing.outside:
+            for name in listing.special:
                 path = place(folder, name)
-                if may_be_log(name) or os.path.isdir(path):  # noqa: PTH112 - never raises
-                    self.ignored.append(Ignored(path, OUTSIDE))
+                if os.path.exists(path) and os.path.islink(path):  # noqa: PTH110, PTH114 - they never raise
+                    if may_be_log(name) or os.path.isdir(path):  # noqa: PTH112
+                        self.ignored.append(Ignored(path, OUTSIDE))
+                elif os.path.islink(path) and is_log(name):  # noqa: PTH114
+                    self.ignored.append(Ignored(path, "is a link that leads nowhere"))
+                elif is_log(name):
+                    self._refuse(path, "is not a regular file", "leave it out")
             logs = self._logs_of(folder, [name for name in listing.files if not claims.holds(folder, name)])
             if len(logs) > MAX_TOGETHER:
                 further += parts(folder, logs)
@@ -426,7 +425,9 @@ def _holds_rows(text: str) -> bool:
 def _named_by_folder(loaded: Sequence[Loaded]) -> list[Loaded]:
     """Return runs named by their folder, where a folder holds one run alone."""
     paths = Counter(item.path for item in loaded if item.name == item.path)
-    homes, named = _homes_of_one(loaded), []
+    runs = Counter(_home(item) for item in loaded if isinstance(item.run, Run))
+    above = {*map(str, chain.from_iterable(Path(home).parents for home in runs))}  # of another run
+    homes, named = {home for home, count in runs.items() if count == 1} - above, []
     for item in loaded:
         name = path = _home(item)
         if not isinstance(item.run, Run) or item.name != item.path:
@@ -437,13 +438,6 @@ def _named_by_folder(loaded: Sequence[Loaded]) -> list[Loaded]:
             name = path = str(Path("..", Path.cwd().name))  # says more than `.`
         named.append(replace(item, name=name, path=path))
     return named
-
-
-def _homes_of_one(loaded: Sequence[Loaded]) -> set[str]:
-    """Return the folders that hold one run alone, and are not above that of another run."""
-    runs = Counter(_home(item) for item in loaded if isinstance(item.run, Run))
-    above = {*map(str, chain.from_iterable(Path(home).parents for home in runs))}
-    return {home for home, count in runs.items() if count == 1} - above
 
 
 def _home(item: Loaded) -> str:

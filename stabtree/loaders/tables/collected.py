@@ -173,10 +173,6 @@ class LongTable(Struct):
         else:
             run.add(name, row[self.step] if self.step >= 0 else None, row[self.value])
 
-    def add_record(self, record: Mapping[str, Any]) -> None:
-        """Add an object with the names of the columns as its keys."""
-        self.add([record.get(name) for name in self.columns])
-
     def tables(self, path: str, format_: str, notes: Sequence[str] = ()) -> tuple[Table, ...]:
         """Return the table of each run.
 

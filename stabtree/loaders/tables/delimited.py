@@ -343,6 +343,7 @@ class _Body(Struct):
     _tail: str = ""  # the end of the text that was read
     _builders: dict[int, ColumnBuilder] = field(default_factory=dict)
     _pending: list[tuple[int, list[str]]] = field(default_factory=list)
+    _last: tuple[str, bool] = ("", False)  # the line of the last of these, and whether it was short
 
     def built(self) -> dict[str, Column | None]:
         """Return the columns, None for those that hold text."""
@@ -511,6 +512,10 @@ class _Body(Struct):
 
     def _add_row(self, line: str, place: int, *, last: bool) -> None:
         """Add the row of a line, or count it; the last line of a file that lacks its end may be cut."""
+        if self._pending and self._last[0] == line and not last:  # as in a long run of delimiters alone
+            self._pending.append((place, self._pending[-1][1]))
+            self.skips.short += self._last[1]
+            return
         delimiter, width = self.layout.delimiter, len(self.layout.names)
         fields = split(line, delimiter)
         if len(fields) != width and line.count('"') % 2 and line.count(delimiter) == width - 1:
@@ -537,6 +542,7 @@ class _Body(Struct):
             if short:
                 return
             fields[-1] = MISSING_CELL  # the others of the last line may show what broke the run
+        self._last = line, bool(short)
         self.skips.short += bool(short)
         self._pending.append((place, fields + short))
 

@@ -59,7 +59,7 @@ _DIGITS = re.compile(r"[0-9]+")
 _NAMES = re.compile(r"(?<![\w./-])[^\W\d][\w./-]*+(?=[\"']?\s*+[:=])")
 _FIRST_WORD = re.compile(r"[^\W\d]\w*+")
 HELD, TRAINED = 1, 2
-ROW, HEADER = 1, 2
+ROW, HEADER, NOTHING = 1, 2, 3
 NO_NORM = -2
 
 
@@ -86,7 +86,7 @@ class Form(Struct):
     dict_row: bool = False  # whether they hold a dict
     heads: bool = False  # whether they name a step or an epoch of the lines below them
     trains: bool = False  # whether they hold a loss, of any name
-    quick: int = 0  # whether they are nothing but a `ROW`, or a `HEADER` of rows
+    quick: int = 0  # whether they are nothing but a `ROW`, or a `HEADER` of rows, or say `NOTHING` outside of a call
     beside: tuple[int, Block | None] = (-1, None)  # the values beside training, by what was known of it at that time
     below: Block | None = None  # the values below the head of an evaluation
     unread: tuple[int, int, str] = (0, 0, "")  # how many were not read, and the number and the text of the first one
@@ -241,7 +241,8 @@ class LogReader:
             parts = split(text)
             shape, numbers = MASK.join(parts[::2]), parts[1::2]
             form = forms.get(shape)
-            if form and form.quick and not (blocks.waiting or config.below_title or self._evaluating):
+            busy = blocks.waiting or config.below_title or self._evaluating
+            if form and form.quick and not (busy or (config.in_call and form.quick == NOTHING)):
                 step = form.template.step
                 if step is None or numbers[step.place].isdigit() or step.is_step(numbers):
                     if form.quick == ROW:
@@ -293,7 +294,10 @@ class LogReader:
             self._note_unread(text, masked, form)
 
     def _note_unread(self, text: str, masked: Masked, form: Form) -> None:
-        """Count a line that holds numbers and was not read."""
+        """Count a line that was not read, if it holds numbers; remember if one without any says nothing."""
+        quiet = not (masked.numbers or form.metrics or form.head or form.title or form.ruler or form.frame)
+        if quiet and form.is_alone and form is not self._prose:
+            form.quick = NOTHING
         if masked.numbers and not self.unread.is_quoted(text, masked.line):
             form = self._source if form.code and self._code else form
             count, number, example = form.unread

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from stabtree.common.errors import StabtreeError
-from stabtree.common.files import recorded
+from stabtree.common.files import LogLine
 from stabtree.common.lazy import np
 from stabtree.common.text import clean
 from stabtree.loaders.folder import STATUSES, entries, is_file
@@ -22,7 +22,6 @@ from stabtree.loaders.trackers.database import has_tables, is_database, journal,
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from stabtree.common.files import LogLine
     from stabtree.loaders.source import Source
     from stabtree.metrics.names import Names
 
@@ -144,6 +143,6 @@ def _table(found: Collected, path: str, format_: str, names: Names, status: str)
     points = points.pick(np.lexsort((points.step, points.time)))
     value = np.where(np.abs(points.value) >= LARGEST, np.copysign(np.inf, points.value), points.value)
     ended = STATUSES.get(status, status)
-    lines: tuple[LogLine, ...] = (recorded(f"status: {ended} (MLflow)"),) * (ended in STATUSES.values())
+    lines: tuple[LogLine, ...] = (LogLine(0, f"status: {ended} (MLflow)", at_end=True),) * (ended in STATUSES.values())
     table = found.table(path, format_, names, points=replace(points, value=value))
     return replace(table, lines=lines)

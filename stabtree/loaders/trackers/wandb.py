@@ -13,7 +13,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from stabtree.common.errors import StabtreeError
-from stabtree.common.files import recorded
+from stabtree.common.files import LogLine
 from stabtree.common.text import clean, without_escapes
 from stabtree.loaders.binary import BYTES, Field, RecordBlocks, fields, integer, messages, parts, text
 from stabtree.loaders.config import read_config
@@ -203,7 +203,7 @@ def _log(source: Source, names: Names) -> Table:
         columns=rows.columns(),
         config=config,
         notes=(*notes, *found.blocks.notes(), *rows.notes, *mistakes),
-        lines=(*lines, *(recorded(f"exit code: {code} (W&B)") for code in found.exit_codes[-1:])),
+        lines=(*lines, *(LogLine(0, f"exit code: {code} (W&B)", at_end=True) for code in found.exit_codes[-1:])),
         ended_in_error=ended_in_error(lines),
     )
 

@@ -212,7 +212,7 @@ class UnitJudge(Struct, frozen=True):
         try:
             outcome = self.judging.outcome(cut(with_hashes(item) if self.documents else item, self.ends))
         except Exception as error:
-            outcome, fault = Outcome(item.name, _shown(error)), not isinstance(error, StabtreeError | MemoryError)
+            outcome, fault = Outcome(item.name, _shown(error)), not isinstance(error, StabtreeError)
         seconds += time.perf_counter() - begin
         return record_of(outcome, item.path, documents=self.documents, fault=fault, seconds=seconds)
 
@@ -220,15 +220,15 @@ class UnitJudge(Struct, frozen=True):
 def _failed(unit: Unit, error: Exception) -> Record:
     """Return the record of a unit that could not be read."""
     path = clean(unit.path, 4096)
-    return record_of(Outcome(path, _shown(error)), path, fault=not isinstance(error, StabtreeError | MemoryError))
+    if isinstance(error, MemoryError):
+        error = too_little_memory(path)
+    return record_of(Outcome(path, _shown(error)), path, fault=not isinstance(error, StabtreeError))
 
 
 def _shown(error: Exception) -> StabtreeError:
     """Return the error to show to the user; a bug of ours is one, too."""
     if isinstance(error, StabtreeError):
         return error
-    if isinstance(error, MemoryError):
-        return too_little_memory()
     problem = f"stabtree itself failed: {type(error).__name__}: {clean(error, 200)}"
     return StabtreeError(problem, hint="diagnose it alone with --debug, and report what that prints")
 

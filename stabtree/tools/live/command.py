@@ -113,7 +113,7 @@ def watch(
     Ctrl-C ends it. The exit code is that of `diagnose` for the log as it is then.
     """
     from stabtree.judging.verdict import Outcome, fails
-    from stabtree.loaders import load_runs
+    from stabtree.loaders import check_options, load_runs
     from stabtree.run import Run
     from stabtree.tools.live.events import REPORTED_FROM, Announcer, Watching
     from stabtree.tools.live.watch import End, Follower, Session
@@ -122,7 +122,8 @@ def watch(
     effective = effective_settings(read, judge)
     judging = judging_with_baseline(effective.settings, judge)
     how = reading(read, effective.settings)
-    _check(paths, follow, out, effective, how)
+    _check(paths, follow, out, effective)
+    check_options(**how)
     judging.diagnosed(Run("nothing yet", {}))  # what it can't be judged by, no run can
 
     follower = Follower(paths)
@@ -157,16 +158,13 @@ def watch(
         raise typer.Exit(code)
 
 
-def _check(
-    paths: Sequence[str], follow: FollowOptions, out: OutputOptions, effective: EffectiveSettings, how: dict[str, Any]
-) -> None:
+def _check(paths: Sequence[str], follow: FollowOptions, out: OutputOptions, effective: EffectiveSettings) -> None:
     """Refuse what is wrong before waiting for anything.
 
     Raises:
         StabtreeError: for the first such thing.
     """
     from stabtree.judging.verdict import NEVER
-    from stabtree.loaders import check_options
 
     remote = masked(clean(next((path for path in paths if "://" in path), "")))
     never = follow.until_found and NEVER in effective.levels
@@ -181,7 +179,6 @@ def _check(
     ):
         if is_wrong:
             raise StabtreeError(problem, where=where, hint=hint)
-    check_options(**how)
 
 
 def seconds(text: str, option_: str) -> float:

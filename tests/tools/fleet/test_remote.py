@@ -139,15 +139,6 @@ def test_an_address_leads_nowhere_else(address: str) -> None:
         remote.address_units(address)
 
 
-def test_no_command_tells_a_password() -> None:
-    """Neither an error nor a result holds it."""
-    for command in ("diagnose", "scan"):
-        done = run(command, "ftp://me:hunter2@127.0.0.1:1/runs")
-        assert done.returncode == 2
-        assert "hunter2" not in done.stdout + done.stderr
-        assert "ftp://***@127.0.0.1:1/runs" in done.stderr
-
-
 def test_without_the_package_it_is_said_how_else(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without fsspec an address is refused with the command that reads it."""
     monkeypatch.setitem(sys.modules, "fsspec.core", None)

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
+import time
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from stabtree import StabtreeError, scan
+from stabtree.judging.judge import Judging
 from stabtree.loaders.paths.find import Unit
 from stabtree.loaders.paths.load import contents
 from stabtree.tools.fleet import scan as scanning
 from stabtree.tools.fleet.scan import Judged, UnitJudge, results
-from tests.cli.command import failed, run
+from tests.cli.command import COMMAND, failed, run
 from tests.conftest import FIXTURES
 from tests.loaders.paths import logs
 from tests.report.test_html import Parts
@@ -113,6 +116,36 @@ def test_a_fault_of_ours_is_a_record_and_code_4(tmp_path: Path, monkeypatch: pyt
     assert done.returncode == 4
     assert "stabtree itself failed: ZeroDivisionError: of ours" in done.stdout
     assert len(done.stdout.splitlines()) == 3
+
+
+@pytest.mark.parametrize("stage", ["stabtree.loaders.tables.delimited.read", "stabtree.loaders.paths.read.run_of", ""])
+def test_too_little_memory_is_no_fault_of_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stage: str) -> None:
+    """Wherever it runs out, reading, putting together or judging: the log is named, and the exit code is 2."""
+    logs.csv(tmp_path / "a" / "metrics.csv")
+    real = Judging.diagnosed
+
+    def fails(*given: Any) -> Any:
+        if stage or given[1].name != "nothing":
+            raise MemoryError
+        return real(*given)
+
+    monkeypatch.setattr(*((stage, fails) if stage else (Judging, "diagnosed", fails)))
+    for words in (("diagnose", str(tmp_path / "a" / "metrics.csv")), ("scan", str(tmp_path), *SERIAL)):
+        done = run(*words)
+        assert done.returncode == 2
+        assert re.search("(?s)metrics.csv.*too little memory|a .*too little memory", done.stdout + done.stderr)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are a POSIX matter")
+def test_a_scan_that_is_asked_to_end_leaves_nothing_behind(tmp_path: Path) -> None:
+    """No process, and no warning of Python's own; the exit code is that of the signal."""
+    for seed in range(30):
+        logs.csv(tmp_path / str(seed) / "metrics.csv", seed, 20_000)
+    with subprocess.Popen([*COMMAND, "scan", str(tmp_path), "-j", "2"], stdout=-1, stderr=-1) as process:
+        time.sleep(2)
+        process.terminate()
+        assert process.communicate()[1] == b""
+    assert process.returncode in (143, 0)  # 0 on a machine that is done before
 
 
 def test_an_interrupted_scan_keeps_what_it_found(tmp_path: Path) -> None:
