@@ -4,7 +4,7 @@ from __future__ import annotations
 
 NAN = {"nan-forward", "nan-backward", "nan-layer", "nan-unlocated", "nan-structural", "nan-skipped", "loss-stops"}
 NAN |= {"fp16-overflow", "fp16-suspected", "nan-abort", "grad-nonfinite", "eval-nonfinite", "nan-from-data"}
-NAN |= {"series-nonfinite", "series-nonfinite-measured", "series-nonfinite-passing"}
+NAN |= {"series-nonfinite", "series-nonfinite-measured"}
 SPIKE = {"spike-lr-jump", "spike-duplicate-batch", "spike-bad-batch", "spike-unexplained", "spike-open"}
 SPIKE |= {"spike-persistent"}
 RISING = {"lr-rising", "weight-decay-low", "weight-decay-high", "grad-norm-rising", "slow-rise", "worse-than-start"}

@@ -56,7 +56,6 @@ class Series(Struct, frozen=True, eq=False, weakref=True):
         steps: int64 (n,), strictly increasing optimizer steps.
         values: float64 (n,); a logged NaN or inf is a value, what was not logged is not there.
         origin: the column it was read from.
-        divided_by: the metric that its values were divided by on reading: it was logged multiplied by that.
         labels: the text that a value stands for, of values that do.
     """
 
@@ -64,7 +63,6 @@ class Series(Struct, frozen=True, eq=False, weakref=True):
     steps: Ints
     values: Floats
     origin: str = ""
-    divided_by: str = ""
     labels: Mapping[float, str] = field(default_factory=dict)
 
     def __repr__(self) -> str:

@@ -6,6 +6,7 @@ import re
 from collections import defaultdict
 from functools import cache
 from html import escape
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from docs.site import markup as md
@@ -14,6 +15,7 @@ from docs.site.examples import COARSE, FINE, curves, examples, near, terminal, t
 from docs.site.markup import code, finding, listed, part, prose, shipped, text, to
 from docs.site.nodes import answers, fixes, rule
 from stabtree.common.answer import UNKNOWN
+from stabtree.common.endings import table as endings
 from stabtree.report.explain import action_in_words, usual_actions, usual_causes
 from stabtree.report.svg import style
 from stabtree.tree.load import load_tree
@@ -221,7 +223,9 @@ def card(leaf: Leaf) -> str:
     """Return a failure as a card: its curves or its message, its title, how bad it is; all of it one link."""
     example = examples().get(leaf.id)
     picture = thumbnail(example) or f"<code>{escape(quoted(example))}</code>" if example else ""
-    patterns = " ".join(str(question.params.get("pattern", "")) for question in leading(leaf))
+    params = [question.params for question in leading(leaf)]
+    printed = [*chain(*(endings().examples.get(str(one.get("ending")), ()) for one in params))]
+    patterns = " ".join(printed or [str(one.get("pattern", "")) for one in params])
     messages = re.sub(r"\\[a-zA-Z]|[^\w' ]+", " ", patterns).split()
     words = " ".join([leaf.why, *(cause.says for cause in usual_causes(leaf)[:MAX_CAUSES]), *dict.fromkeys(messages)])
     return (

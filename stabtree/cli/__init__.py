@@ -5,7 +5,9 @@ from __future__ import annotations
 import errno
 import gc
 import os
+import signal
 import sys
+import traceback
 from contextlib import contextmanager, suppress
 from functools import cache
 from itertools import pairwise
@@ -15,8 +17,8 @@ import typer
 
 from stabtree.cli.program import HELP, Program, commands, convert_without_pydantic, routed
 from stabtree.cli.terminal import emit, notify
-from stabtree.common.errors import FAULTS, OUR_FAULT, UNUSABLE, StabtreeError
-from stabtree.common.text import clean, masked
+from stabtree.common.errors import FAULTS, OUR_FAULT, UNUSABLE, StabtreeError, too_little_memory
+from stabtree.common.text import clean, hide, masked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -60,6 +62,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: what is typed after the program's name; `sys.argv[1:]` when not given.
     """
     words = list(sys.argv[1:] if argv is None else argv)
+    hide([*words, *_addresses()])
     debug = "--debug" in words
     words = [word for word in words if word != "--debug"]
     try:
@@ -74,7 +77,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (Exception, KeyboardInterrupt) as error:
         code = _code_of(error, words)
         if code == OUR_FAULT and debug:
-            raise
+            notify("".join(traceback.format_exception(error)))
         return code
     return 0
 
@@ -87,15 +90,29 @@ def _tracebacks(*, debug: bool) -> Iterator[None]:
         return
     import logging
 
-    logger, handler = logging.getLogger(FAULTS), logging.StreamHandler(sys.stderr)
+    def shown(record: logging.LogRecord) -> bool:
+        notify(logging.Formatter().format(record))
+        return False
+
+    logger = logging.getLogger(FAULTS)
     level = logger.level
-    logger.addHandler(handler)
+    logger.addFilter(shown)
     logger.setLevel(logging.DEBUG)
     try:
         yield
     finally:
-        logger.removeHandler(handler)
+        logger.removeFilter(shown)
         logger.setLevel(level)
+
+
+def _addresses() -> list[str]:
+    """Return the addresses in the environment: what they hold may be secret, as a proxy's password."""
+    return [value for value in os.environ.values() if "://" in value]
+
+
+def _wants_json(words: Sequence[str]) -> bool:
+    """Return whether a command is to write JSON on standard output."""
+    return "--json" in words or "--output=json" in words or ("--output", "json") in pairwise(words)
 
 
 def _code_of(error: BaseException, words: Sequence[str]) -> int:
@@ -106,9 +123,11 @@ def _code_of(error: BaseException, words: Sequence[str]) -> int:
         return 141
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:  # Typer does not know of a full disk
         error = StabtreeError(f"the output can't be written: {error.strerror}", hint="redirect it elsewhere")
+    if isinstance(error, MemoryError):
+        error = too_little_memory()
     if isinstance(error, StabtreeError):
         notify(_message(error))
-        if "--json" in words or "--output=json" in words or ("--output", "json") in pairwise(words):
+        if _wants_json(words):
             from stabtree.report.json import error as as_data
             from stabtree.report.json import written
 
@@ -173,6 +192,7 @@ def entry() -> None:
     if COMPLETE in os.environ:
         _program()(prog_name="stabtree")  # answers the shell, and exits
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that a scan ends its workers
     code = main()
     for stream in (sys.stdout, sys.stderr):
         try:

@@ -23,7 +23,6 @@ from stabtree.cli.output import deliver, protect_log, protect_rules, protect_run
 from stabtree.cli.terminal import Busy, notify, screen
 from stabtree.common.answer import NO, UNKNOWN, YES
 from stabtree.common.errors import StabtreeError
-from stabtree.common.text import masked
 from stabtree.report.outputs import (
     CSV,
     HEADLINE,
@@ -87,7 +86,7 @@ def diagnose(
     targets = wanted(out)
     judging = judging_with_baseline(effective.settings, judge)
     busy = Busy(wanted=not judge.interactive and targets.get(None) not in (HEADLINE, JSON, JSONL, CSV))
-    with busy.doing(f"reading {', '.join(map(masked, paths))}"):
+    with busy.doing(f"reading {', '.join(paths)}"):
         loaded = loaded_runs(paths, read, effective.settings)
         other = _rerun(paths, read, effective.settings)
     alone = {"--rerun": read.rerun, "--interactive": judge.interactive}

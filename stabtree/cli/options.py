@@ -18,7 +18,9 @@ import typer
 from msgspec import Struct
 from msgspec.structs import asdict, fields
 
+from stabtree.cli.terminal import notify
 from stabtree.common import extensions
+from stabtree.common.text import first_few, hide
 from stabtree.report.outputs import RUN, SCREEN, names
 
 if TYPE_CHECKING:
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
 
 INPUT, JUDGING, OUTPUT = "Input", "Judging", "Output"
 """The groups of options in the help."""
-COLUMNS = ("column", "step_column", "dtype", "format", "config")
+COLUMNS = ("column", "step_column", "dtype", "format", "config", "follow_links")
 """The options that all commands which read logs have."""
 TREES = ("tree", "trees", "set", "ignore")
 """The options that all commands which walk a tree have."""
@@ -85,6 +87,7 @@ class ReadOptions(Struct, frozen=True):
     rerun: Annotated[
         str | None, _read("--rerun PATH", "Another run of the same training, to compare this one with.")
     ] = None
+    follow_links: Annotated[bool, _read("--follow-links", "Follow links that lead out of a folder.")] = False
     config: Annotated[
         str | None,
         _read("--config FILE", "Settings to use instead of stabtree.toml or pyproject.toml in the working directory."),
@@ -131,9 +134,8 @@ class JudgeOptions(Struct, frozen=True):
 def output_option(kind: str) -> Any:
     """Declare `--output` for a kind of result."""
     others = ", ".join(name for name in names(kind) if name != SCREEN)
-    return _print(
-        "--output NAME[=FILE]", f"Print {SCREEN} (default), {others}, or write it to FILE; may be given several times."
-    )
+    text = f"Print {SCREEN} (default), {others}, or write it to FILE; may be given several times."
+    return _print("--output NAME[=FILE]", text)
 
 
 def full_option(about: str) -> Any:
@@ -167,22 +169,33 @@ def reading(read: ReadOptions, settings: Settings) -> dict[str, Any]:
         "format": read.format,
         "run": read.run_name,
         "checkpoints": read.checkpoints,
+        "follow_links": read.follow_links,
     }
 
 
 def loaded_runs(paths: Sequence[str], read: ReadOptions, settings: Settings) -> list[Loaded]:
-    """Return the runs that paths hold, cut to the steps that are judged.
+    """Return the runs that paths hold, cut to the steps that are judged; tell of links that were not followed.
 
     Raises:
         StabtreeError: where an option is malformed, or nothing can be read.
     """
-    from stabtree.loaders import load_runs
+    from stabtree.loaders import find_runs
     from stabtree.loaders.paths.joined import cut, stretch_of
 
-    ends, how = stretch_of(read.steps), reading(read, settings)
-    remote = any("://" in path for path in paths)
-    load = extensions.function("fetched_runs") if remote else load_runs
-    return [cut(item, ends) for item in load(*paths, ranks=read.ranks, **how)]
+    ends, how = stretch_of(read.steps), {"ranks": read.ranks, **reading(read, settings)}
+    if any("://" in path for path in paths):
+        return [cut(item, ends) for item in extensions.function("fetched_runs")(*paths, **how)]
+    found = find_runs(*paths, **how)
+    if found.ignored:
+        tell_of_links(found.outside)
+    return [cut(item, ends) for item in found.loaded]
+
+
+def tell_of_links(outside: Sequence[str]) -> None:
+    """Tell which links lead out of the folders that were read, and were not followed."""
+    if outside:
+        count = f"{len(outside):,} links lead" if len(outside) > 1 else "1 link leads"
+        notify(f"note: {count} outside the folder ({first_few(outside, 3)}), not followed: --follow-links follows")
 
 
 class EffectiveSettings(Struct, frozen=True):
@@ -224,6 +237,7 @@ def effective_settings(read: ReadOptions, judge: JudgeOptions = JudgeOptions()) 
     from stabtree.judging.verdict import accepts_partial, levels_of
 
     project = read_settings(read.config)
+    hide(map(str, asdict(project).values()))
     typed = {**asdict(read), **asdict(judge)}
     overridden = ("column", "step_column", "checkpoint_every", "tree", "trees", "fail_on", "set", "baseline")
     settings = project.without({key: typed[key] for key in overridden})
@@ -325,6 +339,5 @@ def _parameters(cls: Any, hint: Any) -> Iterator[inspect.Parameter]:
         default = field.default
         if get_origin(plain) is tuple:  # Typer's word for an option that may be given several times is a list
             plain, default = list[get_args(plain)[0]] | None, None  # type: ignore[misc]
-        yield inspect.Parameter(
-            field.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[plain, declared]
-        )
+        kind, annotation = inspect.Parameter.KEYWORD_ONLY, Annotated[plain, declared]
+        yield inspect.Parameter(field.name, kind, default=default, annotation=annotation)

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from stabtree.cli.terminal import emit, emit_bytes, notify, screen
 from stabtree.common import extensions
 from stabtree.common.errors import StabtreeError
+from stabtree.common.text import hidden
 from stabtree.report.outputs import (
     DEFAULT_OPTIONS,
     GITHUB,
@@ -147,7 +148,7 @@ def write(path: Path, text: str | bytes) -> None:
         StabtreeError: where that fails.
     """
     if isinstance(text, str):
-        text = (text if text.endswith("\n") else f"{text}\n").encode("utf-8", "replace")
+        text = hidden(text if text.endswith("\n") else f"{text}\n").encode("utf-8", "replace")
     write_pieces(path, [text])
 
 
@@ -214,7 +215,7 @@ def deliver_pieces(pieces: Callable[[str, RenderOptions], Iterator[str]], target
     """
     for target, name in targets.items():
         if target is not None:
-            write_pieces(target, (piece.encode("utf-8", "replace") for piece in pieces(name, DEFAULT_OPTIONS)))
+            write_pieces(target, (hidden(piece).encode("utf-8", "replace") for piece in pieces(name, DEFAULT_OPTIONS)))
     if None in targets:
         for piece in pieces(targets[None], on_the_terminal(DEFAULT_OPTIONS)):
             if piece:
@@ -247,7 +248,7 @@ def summarize(outcomes: Sequence[Outcome], targets: Mapping[Path | None, str], l
     if targets.get(None) != GITHUB or not named:
         return
     summary = extensions.function("summary")
-    data = f"{summary(outcomes, look)}\n".encode("utf-8", "replace")
+    data = hidden(f"{summary(outcomes, look)}\n").encode("utf-8", "replace")
     try:
         with Path(named).open("ab") as stream:
             if stream.tell() + len(data) > MAX_SUMMARY_BYTES:

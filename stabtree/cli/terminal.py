@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from stabtree.common.errors import StabtreeError
-from stabtree.common.text import clean, inert, to_ascii
+from stabtree.common.text import clean, hidden, inert, to_ascii
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,7 +60,7 @@ def notify(text: str) -> None:
     stream = sys.stderr
     if stream is None:
         return
-    text = inert(text)
+    text = inert(hidden(text))
     if stream.isatty():
         text = "".join(f"{_wrapped(line)}\n" for line in text.splitlines())
     try:
@@ -89,7 +89,7 @@ def emit(text: str) -> None:
         StabtreeError: where it can't be written as a whole.
     """
     encoding = (sys.stdout.encoding if sys.stdout is not None else None) or "utf-8"
-    text = text if text.endswith("\n") else f"{text}\n"
+    text = hidden(text if text.endswith("\n") else f"{text}\n")
     try:
         data = text.encode(encoding)
     except UnicodeEncodeError:
@@ -159,5 +159,5 @@ class Busy:
         from rich.console import Console  # only where there is something to show
 
         # A terminal that takes no more, or not these letters, is no reason to fail.
-        with suppress(OSError, ValueError), Console(stderr=True).status(f"{what} ...", spinner="line"):
+        with suppress(OSError, ValueError), Console(stderr=True).status(f"{hidden(what)} ...", spinner="line"):
             done.wait()

@@ -1,10 +1,11 @@
-"""How a program ended, as the lines of its log say: `endings.yaml`, read when a line is first asked about."""
+"""How a program ended, as the lines of its log say: by the table and the grammar in `endings.yaml`."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping  # noqa: TC003 - read when a file is converted
 from functools import cache, lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -16,32 +17,33 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 FILE = Path(__file__).with_name("endings.yaml")
-EXCEPTION, INTERRUPTED, EXIT_STATUS, FINISHED = "exception", "interrupted", "exit-status", "finished"
-FATAL = 128  # a shell adds this to the number of the signal
-# Signals are listed as `9 SIGKILL Killed`. A shell names the script and the line, or the job:
-# `./train.sh: line 12: 4711 Killed`, `[1]+  Killed`.
-_SHELL = (
-    r"^[^\S\n]{{0,40}}(?:(?:.{{0,120}}: line \d+:\s+\d+ |\[\d+\][-+]?\s+(?:\d+ )?)?{word}"
-    r"|\[\d+\]\s+[-+]?\s*\d+ {lower})"
-    r"(?:\s*$|\s\s+\S|\s+\(core dumped\))"
-)
-# A launcher of many processes names the task, and `make` the target.
-_LAUNCHED = r"\btasks? [\d,-]+: {word}\b|^make(?:\[\d+\])?: \*\*\* .{{0,200}}\] {word}\b|\bby signal:? {word}\b"
-_RECEIVED = (
-    r"\bSignals\.{name}\b|\({name}\)"
-    r"|(?i:\b(?:received|caught|got|by|with|closing|due to)\b.{{0,40}})\b(?:{name}\b|(?i:signal:? {number})\b(?!\.\d))"
-)
-_CODE = (
-    r"(?i:\bexit ?(?:code|status)|\b(?:exited|exits|failed|terminated|completed|finished) with(?: (?:a )?non-?zero)?"
-    r"(?: (?:exit|return))? (?:code|status)|non-?zero exit (?:code|status)|\breturn ?code)"
-    r"\s*(?:[:=]\s*)?(?:{codes})\b(?![.,]?\d)"
-)
-
+EXCEPTION, INTERRUPTED, FINISHED, NAN_STOP = "exception", "interrupted", "finished", "nan-stop"
+EXIT_STATUS, UNCLEAR = "exit-status", "unclear"  # that the program failed, not how; that something did
+NEVER = r"(?!)"
+FATAL, PBS = 128, 256  # a shell adds the one to the number of the signal, PBS the other
 # A line of a traceback that names a file, but none of an installed package or of Python itself.
 OWN_FRAME = re.compile(
     r"(?:\[?rank ?\d+\]?:)?\s*File \"(?!<)((?:(?!-packages[/\\]|/lib/python\d)[^\"]){1,200})\", line (\d+), in (\S+)",
     re.IGNORECASE,
 )
+
+
+class _Ending(Struct, frozen=True, forbid_unknown_fields=True):
+    examples: tuple[str, ...]
+    signals: tuple[str, ...] = ()
+    lines: tuple[str, ...] = ()
+    about: str = ""
+
+
+class _EndingsFile(Struct, frozen=True, forbid_unknown_fields=True):
+    words: tuple[str, ...]
+    forms: Mapping[str, str]
+    endings: Mapping[str, _Ending]
+
+    def form(self, name: str, **values: str) -> str:
+        """Return a form as a pattern: what it names in braces is a value, or another form."""
+        text = self.forms[name].replace("\n", " ").replace(" |", "|")
+        return re.sub(r"\{([a-z]+)\}", lambda found: values.get(found[1]) or self.form(found[1]), text)
 
 
 class Endings(NamedTuple):
@@ -50,62 +52,128 @@ class Endings(NamedTuple):
     Attributes:
         words: matches a line that may be about an error.
         patterns: what matches the lines of each ending, the specific ones first.
-        any: matches a text in which a line reports an ending that was not planned.
+        codes: the same for exit codes and signals, which takes long: only where `coded` matches.
+        coded: matches a line in lower case that may name one.
+        forms: what finds failures in other words.
+        about: what such a line was about, by ending.
         examples: lines as they are printed, by ending.
     """
 
     words: str
     patterns: Mapping[str, re.Pattern[str]]
-    any: re.Pattern[str]
+    codes: Mapping[str, re.Pattern[str]]
+    coded: re.Pattern[str]
+    forms: Mapping[str, re.Pattern[str]]
+    about: Mapping[str, re.Pattern[str]]
     examples: Mapping[str, tuple[str, ...]]
-
-
-class _Ending(Struct, frozen=True, forbid_unknown_fields=True):
-    examples: tuple[str, ...]
-    signals: tuple[str, ...] = ()
-    lines: tuple[str, ...] = ()
-
-
-class _EndingsFile(Struct, frozen=True, forbid_unknown_fields=True):
-    words: tuple[str, ...]
-    endings: Mapping[str, _Ending]
 
 
 @cache
 def table() -> Endings:
     """Return the endings that are known."""
     file = typed(read(FILE), _EndingsFile, FILE.name)
-    lines = {name: "|".join(_patterns(name, one)) for name, one in file.endings.items()}
+    lines = {name: "|".join(one.lines) for name, one in file.endings.items()}
+    codes = {name: "|".join(_codes(file, name)) for name in file.endings}
+    signals = chain.from_iterable(one.signals for one in file.endings.values())
+    words = [signal.split(maxsplit=2)[2].lower() for signal in signals]
+    plain = (
+        "parts",
+        "files",
+        "pairs",
+        "scores",
+        "source",
+        "warns",
+        "calm",
+        "level",
+        "whole",
+        "failed",
+        "denied",
+        "advice",
+    )
     return Endings(
-        "|".join(file.words),
-        {name: re.compile(pattern) for name, pattern in lines.items()},
-        re.compile("|".join(pattern for name, pattern in lines.items() if name != FINISHED), re.MULTILINE),
+        "|".join((*file.words, file.form("failed"), *words)),
+        _compiled(lines),
+        _compiled(codes),
+        re.compile("|".join((r"signal|\bsig[a-z]|code|status|exit|\brc\b|\(failed|\s\d+:\d+\s*$", *words))),
+        _compiled({name: file.form(name) for name in plain}),
+        _compiled({name: one.about for name, one in file.endings.items()}),
         {name: one.examples for name, one in file.endings.items()},
     )
 
 
-def _patterns(name: str, ending: _Ending) -> Iterator[str]:
-    """Yield the patterns of an ending: those that are listed, and those of its exit codes and signals."""
+def _compiled(patterns: Mapping[str, str]) -> Mapping[str, re.Pattern[str]]:
+    """Compile patterns; what has none matches nothing."""
+    return {name: re.compile(pattern or NEVER) for name, pattern in patterns.items()}
+
+
+def _codes(file: _EndingsFile, name: str) -> Iterator[str]:
+    """Yield the patterns of the exit codes and signals of an ending."""
     if name == EXIT_STATUS:
-        yield _CODE.format(codes=r"[1-9]\d{0,2}|-\d{1,2}")
-    yield from ending.lines
-    for signal in ending.signals:
-        number, name, word = signal.split(maxsplit=2)
-        yield _SHELL.format(word=word, lower=word.lower())
-        yield _LAUNCHED.format(word=word)
-        yield _RECEIVED.format(name=name, number=number)
-        yield _CODE.format(codes=f"-{number}|{FATAL + int(number)}")
+        yield file.form("code", codes=r"[1-9]\d*|-\d+")
+    for signal in file.endings[name].signals:
+        number, sig, word = signal.split(maxsplit=2)
+        values = {"number": number, "sig": sig, "word": word, "lower": word.lower()}
+        yield from (file.form(form, **values) for form in ("shell", "launched", "received"))
+        yield file.form("code", codes=f"-{number}|{FATAL + int(number)}|{PBS + int(number)}")
 
 
 @lru_cache(maxsize=4096)
 def endings_of(line: str) -> tuple[str, ...]:
-    """Return all endings that a line reports, the most specific first; nothing where it reports none."""
-    return tuple(name for name, pattern in table().patterns.items() if pattern.search(line))
+    """Return all endings that a line reports wherever it stands, the most specific first."""
+    known = table()
+    if known.forms["source"].match(line):
+        return ()
+    coded = known.coded.search(line.lower())
+    return tuple(
+        name
+        for name, pattern in known.patterns.items()
+        if pattern.search(line) or (coded and known.codes[name].search(line))
+    )
 
 
-def ending_of(line: str) -> str:
-    """Return the ending that a line reports; empty where it reports none."""
-    return next(iter(endings_of(line)), "")
+def ending_of(line: str, *, last: bool = False) -> str:
+    """Return the ending that a line reports; empty where it reports none.
+
+    Args:
+        line: the line.
+        last: whether no row follows it: then a failure in any words counts.
+    """
+    found = next(iter(endings_of(line)), "")
+    if not last or found not in ("", EXIT_STATUS, EXCEPTION):
+        return found
+    told = _failure(line)
+    return told if not found or told not in ("", EXIT_STATUS, UNCLEAR) else found
+
+
+@lru_cache(maxsize=4096)
+def _failure(line: str) -> str:
+    """Return what failed by the words of a line: what it was about, the program, or something; else empty."""
+    forms = table().forms
+    if forms["warns"].search(line) or forms["advice"].search(_plain(line)):
+        return ""
+    text = _plain(forms["pairs"].sub(" ", line))
+    told = forms["denied"].sub(" ", text)
+    whole = forms["whole"].search(told) is not None
+    if forms["scores"].search(told) or not (whole or _some_failed(told, line)):
+        return ""
+    about = next((name for name, pattern in table().about.items() if pattern.search(told)), "")
+    if about and (told == text or whole):
+        return about
+    return EXIT_STATUS if whole else UNCLEAR
+
+
+def _some_failed(told: str, line: str) -> bool:
+    """Return whether a line says, in words or by its level, that something failed; not of an ordinary message."""
+    forms = table().forms
+    if forms["calm"].search(line):
+        return False
+    return forms["failed"].search(told) is not None or forms["level"].search(line) is not None
+
+
+def _plain(line: str) -> str:
+    """Return a line in lower case, each word by itself, without the names of files."""
+    forms = table().forms
+    return forms["parts"].sub(" ", forms["files"].sub(" ", line)).lower()
 
 
 def is_failure(ending: str) -> bool:

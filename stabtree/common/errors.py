@@ -32,6 +32,12 @@ class StabtreeError(Exception):
         return str(self.args[0])
 
 
+def too_little_memory(where: str = "") -> StabtreeError:
+    """Return the error for a log that needs more memory than there is."""
+    hint = "judge its end alone: (head -n 1 FILE; tail -n 100000 FILE) | stabtree -"
+    return StabtreeError("there is too little memory to read and judge it", where=where, hint=hint)
+
+
 class SeveralRunsError(StabtreeError):
     """One run was asked for, but there are several.
 

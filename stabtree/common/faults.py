@@ -73,6 +73,8 @@ class FaultRecord:
             return work()
         except MeasureFailedError:
             return otherwise(None)
+        except MemoryError:  # the others would have no more of it
+            raise
         except Exception as error:  # whatever it is, the other questions still count
             fault = Fault(kind, id_, f"{type(error).__name__}: {clean(error, 200)}", package)
             self._found.setdefault((kind, id_), fault)

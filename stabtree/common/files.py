@@ -24,6 +24,7 @@ class ColumnUse(Struct, frozen=True):
         last: last finite value.
         nonfinite: cells that hold a NaN or an infinity.
         misread: cells that hold no number, or one that is not what was logged: its point or its sign is lost.
+        misread_last: those of them behind its last value, where they are more than ever before.
         filled: cells that hold anything.
         role: what it holds, in one of the words of `stabtree.metrics.metric.Role`.
     """
@@ -36,6 +37,7 @@ class ColumnUse(Struct, frozen=True):
     last: float | None = None
     nonfinite: int = 0
     misread: int = 0
+    misread_last: int = 0
     filled: int = 0
     role: str = "other"
 

@@ -57,7 +57,8 @@ _LOGIN = re.compile(
     r"(?:[^/\s:@]{0,200}:(?!\d+/)[^\s@]{0,500}|[^/\s@]{1,500})(?:@[^\s@/]{0,99}(?=@)){0,9}(?=@)"
 )
 _HIDDEN_NAMES = r"token|key|secret|passw(?:or)?d|pwd|passphrase|signature|credential|auth|x-amz-|x-goog-"
-_SIGNED = re.compile(rf"(?i)([?&;#](?:[\w.-]{{0,80}}(?:{_HIDDEN_NAMES})[\w.-]{{0,80}}|sig)=)[^&;\s\"'<>`]+")
+_SIGNED = re.compile(rf"(?i)([?&;#](?:[\w.-]{{0,80}}(?:{_HIDDEN_NAMES})[\w.-]{{0,80}}|sig)=)([^&;\s\"'<>`]+)")
+SHORTEST_SECRET = 6  # characters; a shorter one may stand in any word
 
 
 def masked(text: str) -> str:
@@ -70,6 +71,37 @@ def masked(text: str) -> str:
     """
     if ":/" in text:
         return _SIGNED.sub(r"\1***", _LOGIN.sub("***", text))
+    return text
+
+
+_SLASHES = re.compile(r"(?<=\w{2}):(?=/|[^@/]*:)/*")
+_secrets: set[str] = set()
+
+
+def hide(texts: Iterable[str]) -> None:
+    """Keep the passwords, tokens and signatures of the addresses in some texts out of whatever is `hidden` from now on.
+
+    In an address that somebody typed, any number of slashes may follow its scheme.
+    """
+    from urllib.parse import quote, quote_plus, unquote
+
+    for text in texts:
+        address = _SLASHES.sub("://", text, count=1) if "@" in text else text
+        logins = _LOGIN.findall(address)
+        found = (
+            *logins,
+            *(login.partition(":")[2] for login in logins),
+            *(value for _, value in _SIGNED.findall(address)),
+        )
+        for spell in (str, quote, quote_plus, unquote):
+            _secrets.update(map(spell, found))
+
+
+def hidden(text: str) -> str:
+    """Return a text that goes out without those secrets, however a library wrote them into it."""
+    for secret in sorted(_secrets, key=len, reverse=True):
+        if len(secret) >= SHORTEST_SECRET:
+            text = re.sub(re.escape(secret), "***", text, flags=re.IGNORECASE)
     return text
 
 

@@ -17,7 +17,7 @@ from stabtree.frameworks.load import knobs, spelling
 from stabtree.measures.observed import EARLY_ROWS
 from stabtree.measures.progress import Rate
 from stabtree.measures.registry import finite
-from stabtree.measures.traces import usual_rates
+from stabtree.measures.traces import rate_by, usual_rates
 from stabtree.metrics.table import by_name
 from stabtree.tree.fixes import BATCHES, Placeholder, fill, placeholders
 from stabtree.tree.model import Take
@@ -240,20 +240,19 @@ class Wording(Struct, dict=True):
     def _value(self, knob: str) -> object:
         """Return a knob's value: as configured, else the highest rate that was logged up to the onset.
 
-        A row of the warm-up is no rate to change: where the rate has only climbed up to the onset, take the highest of
-        the first quarter of the log.
+        A rate that rose beyond the configured one is what it was trained with. A row of the warm-up is no rate to
+        change: where the rate has only climbed up to the onset, take the highest of the first quarter of the log.
         """
         known, series = self.run.setting(knob), self.run.get("lr")
         if knob != "lr" or known is not None or series is None:
-            return known
+            return (knob == "lr" and rate_by(self.run, self.item.onset_step)) or known
         steps, values = finite(series)
         onset = self.item.onset_step
         end = len(values) if onset is None else rows_upto(steps, onset)
         before = values[:end]
         if end < EARLY_ROWS or (before[-1] > before[0] and never_falls(before)):
             before = values[: max(end, EARLY_ROWS, len(values) // 4)]
-        highest = float(before.max(initial=0.0))
-        return highest if highest > 0 else None
+        return float(before.max(initial=0.0)) or None
 
     def _batches(self) -> str:
         """Return the batches of the onset, those after the last good step; empty if unknown or too many."""

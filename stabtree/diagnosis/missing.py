@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 MAY_BE_UNUSED = frozenset({"loss_scale", "vocab_size"})
 OF_TOKENS = (LANGUAGE, CTC)  # tasks whose loss is that of a guess among tokens
 MAX_NAMED = 3
+ENDING = "end"  # the kind of event of a finding that says how a run ended
 PER_GROUP = "/<group>"
 RERUN = "rerun"
 
@@ -221,7 +222,8 @@ def lacking_for_ok(
     Those are the questions that the leaves which say ok need, whichever of them was reached, as far as their section
     applies to the run; all of them if none applies. Where a reward leads, what is asked of the loss is not needed, nor
     where no training loss is logged and the eval loss was judged. A tree whose leaves need none judges a run by any
-    answer at all. Questions for a person count where a walk went past them to an ok with no answer at all.
+    answer at all. Questions for a person count where a walk went past them to an ok with no answer at all. So does how
+    the run ended, where its last lines leave that open.
 
     Args:
         run: the run.
@@ -242,6 +244,7 @@ def lacking_for_ok(
         if leaf.severity is Severity.OK and all(visit.answer.verdict == UNKNOWN for visit in walk):
             questions = (visit.question for visit in walk)
             needed |= {item.id for item in questions if not item.test and UNKNOWN not in item.go}
+    needed |= ending_questions(tree)
     # A run without a training loss may be judged by its eval loss instead, or by a quality with enough rows.
     outcome = run.find(context_of(run).outcome.value or "")
     shown = outcome is not None and len(finite(outcome)[1]) >= FEW_ROWS
@@ -252,6 +255,13 @@ def lacking_for_ok(
 @per_object
 def _needed_for_ok(tree: Tree) -> frozenset[str]:
     return frozenset().union(*(leaf.needs for leaf in tree.leaves.values() if leaf.severity is Severity.OK))
+
+
+@per_object
+def ending_questions(tree: Tree) -> frozenset[str]:
+    """Return the questions about the lines that say how the run ended."""
+    leaves = tree.leaves.values()
+    return frozenset(leaf.of for leaf in leaves if ENDING in leaf.events) - {leaf.of for leaf in leaves if leaf.unended}
 
 
 def with_faults(diagnosis: Diagnosis, faults: Iterable[Fault]) -> Diagnosis:

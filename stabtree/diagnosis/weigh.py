@@ -80,7 +80,7 @@ class Observations:
         if not isinstance(known, Known) or known.value is None:
             return None
         text = f"{part} {known.value}: {known.why}" if known.why else f"{part} {known.value}"
-        return Seen(known.value, text, of_task=part == "task")
+        return Seen(known.value, text, of_task=part in ("task", "optimizer"))
 
     def met(self, text: str) -> Seen | None:
         """Return what meets a condition; None where nothing is known to."""

@@ -88,7 +88,6 @@ class LogSigns(Described, frozen=True):
         beside: a part of a column's name; a log of the trainer that this one is built on, with such a column, is its.
         prints: pieces of lines that no other trainer prints -> the setting that such a line stands for (`dtype=bf16`),
             empty where it only says which trainer it is.
-        last_line: a pattern of what it prints when a run is complete.
         errors: a pattern of its errors that holds none of the usual words for an error.
         example: the columns of a log, separated by commas; tests read it.
     """
@@ -102,7 +101,6 @@ class LogSigns(Described, frozen=True):
     sparse_csv: bool = False
     beside: str = ""
     prints: Mapping[str, str] = {}
-    last_line: str = ""
     errors: str = ""
     example: str = ""
 

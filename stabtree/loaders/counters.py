@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 
     from stabtree.common.lazy import Bools, Floats, Ints
 
+# What a cell holds that could not be read: a NaN of its own, which stays what it is when rows are moved.
+GARBLED_BITS = 0x7FF8000000000BAD
+GARBLED: float = struct.unpack("d", struct.pack("q", GARBLED_BITS))[0]
 MIN_ROWS = 3
 # Steps that repeat or go back in more of the rows are no count, where so many rows are counted otherwise.
 LENGTH_ROWS, LENGTH_SHARE = 8, 0.2
@@ -56,8 +60,10 @@ class Dense(NamedTuple):
 
     def column(self, rows: Ints) -> Column:
         """Return some of the rows as a column of a table."""
-        logged = self.logged[rows]
-        return Column(self.values[rows], None if logged.all() else logged)
+        values, logged = self.values[rows], self.logged[rows]
+        column = Column(values, None if logged.all() else logged)
+        garbled = logged & (values.view(np.int64) == GARBLED_BITS)
+        return replace(column.without(garbled), bad=int(np.count_nonzero(garbled))) if garbled.any() else column
 
 
 def count_on(step: Dense, epoch: Dense, losses: Bools) -> Floats | None:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from stabtree.common import yaml12
+from stabtree.common.endings import ending_of
 from stabtree.common.errors import StabtreeError
+from stabtree.common.files import recorded
 from stabtree.common.text import clean
 from stabtree.frameworks.recognise import of_model
 from stabtree.loaders.config import read_config
@@ -18,6 +22,8 @@ from stabtree.run import REDUCED, Setting
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from stabtree.common.files import LogLine
 
 Settings = dict[str, Setting]
 
@@ -45,6 +51,7 @@ SETTINGS = (
 MODEL_KEYS = frozenset({"architectures", "model_type"})
 # The whole configuration of a large model fits many times.
 MAX_SETTINGS = 1 << 20
+MAX_STATUS, MAX_LINES, MAX_LINE, MAX_TOLD = 1 << 16, 200, 300, 20  # bytes of a file of a status, lines, and those kept
 
 
 def is_file(path: Path) -> bool:
@@ -120,6 +127,52 @@ def settings_in(folder: Path) -> tuple[Settings, tuple[str, ...]]:
         settings = {**{key: Setting(value, name) for key, value in config.items()}, **settings}
         notes += (*unread, *wrong)
     return settings, tuple(notes)
+
+
+# What schedulers, launchers and trackers call the file that says how a job ended; `FAILED` may be empty.
+_STATUS = re.compile(
+    r"(?:\.|_)?(?:(?:job|run|task|trial|train(?:ing)?)[._-])?(?:status|state|exit[._-]?(?:code|status)|return[._-]?code|rc"
+    r"|error|failed|failure|crashed|killed|aborted)(?:\.(?:json|ya?ml|txt))?|wandb-metadata\.json|meta\.yaml",
+    re.IGNORECASE,
+)
+_TOLD = re.compile(
+    r"(?:job|run|final)?[ _-]?(?:state|status|phase|exit[ _-]?(?:code|status)|return[ _-]?code|reason|error)",
+    re.IGNORECASE,
+)
+_MLFLOW = {"3": "FINISHED", "4": "FAILED", "5": "KILLED"}
+INSIDE = ("files", "output")  # where W&B and SageMaker put it
+
+
+def status_in(folder: Path) -> tuple[LogLine, ...]:
+    """Return what files in the folder of a run say of how it ended, besides its logs."""
+    found = []
+    for home in (folder, *(folder / name for name in INSIDE)):
+        with suppress(OSError):
+            for name in _statuses(home, home.stat().st_mtime_ns):
+                lines = (text[:MAX_LINE] for text in _told(home / name)[-MAX_LINES:])
+                told = [f"{text} ({clean(name, 60)})" for text in lines if ending_of(text, last=True)]
+                found += [recorded(clean(text, 300)) for text in told[-MAX_TOLD:]]
+    return tuple(found)
+
+
+@lru_cache(maxsize=16)
+def _statuses(folder: Path, _modified: int) -> tuple[str, ...]:
+    """Return the names of such files, but not of links; a folder of many logs is asked once for each of them."""
+    return tuple(name for name in entries(folder)[1] if _STATUS.fullmatch(name) and not (folder / name).is_symlink())
+
+
+def _told(path: Path) -> list[str]:
+    """Return what a file of a status says, in lines as a log would have them."""
+    with suppress(OSError):
+        with path.open("rb") as stream:
+            text = stream.read(MAX_STATUS).decode("utf-8", "replace").strip()
+        if path.suffix in (".json", ".yaml", ".yml"):
+            values = settings_file(path)[0]
+            return [f"{key}: {_MLFLOW.get(str(value), value)}" for key, value in values.items() if _TOLD.fullmatch(key)]
+        if not text:
+            return [f"status: {path.stem}"]
+        return [f"exit code: {text}"] if text.removeprefix("-").isdigit() else text.splitlines()
+    return []
 
 
 def settings_file(path: Path) -> tuple[Mapping[str, Any], tuple[str, ...]]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from stabtree.common.errors import FAULTS, StabtreeError
+from stabtree.common.errors import FAULTS, StabtreeError, too_little_memory
 from stabtree.common.text import clean
 from stabtree.loaders.source import NAME_METRICS, PRINT_METRICS, Source, Sure
 
@@ -90,6 +90,8 @@ class Loader(Struct, frozen=True):
             return getattr(module, function)(source, names)
         except StabtreeError:
             raise
+        except MemoryError:
+            raise too_little_memory(source.path) from None
         except Exception as error:
             import logging  # most runs have no fault
 

@@ -46,11 +46,14 @@ PACKINGS = (
 NAME_METRICS = "name the file that the trainer wrote its metrics to"
 PRINT_METRICS = 'print(f"step {step} loss {loss:.4f} grad_norm {grad_norm:.3f} lr {lr:.2e}")'
 
+# The beginnings of the notes on a compressed file of which the rest can't be read.
+DAMAGE = ("The file ends inside its compressed data", "The file is damaged before byte ")
 _COLOURS = "Terminal escape codes were removed."
 # A byte order mark that is not at the beginning: in front of a header that a second writer appended.
 _MARK = "\N{ZERO WIDTH NO-BREAK SPACE}"
 # The share of characters that no text holds, above which a file is binary.
 MAX_ODD = 0.1
+_BLANK_LINES = re.compile(r"\n\s{3,}\n")
 _ODD = re.compile("[\N{REPLACEMENT CHARACTER}\x01-\x07\x0b\x0e-\x1a\x1c-\x1f]")
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -113,7 +116,7 @@ class Source(Struct, frozen=True):
 
 
 class Lines(Struct):
-    """The lines of a source without their line ends, decoded while they are read."""
+    """The lines of a source without their line ends, as of `lines_of`, decoded while they are read."""
 
     source: Source
     notes: list[str] = field(default_factory=list)  # what was replaced or dropped, complete when the iteration is
@@ -121,10 +124,7 @@ class Lines(Struct):
 
     def __iter__(self) -> Iterator[str]:
         for block in self.blocks():
-            *whole, rest = block.split("\n")
-            yield from whole
-            if rest:
-                yield rest
+            yield from lines_of(block.removesuffix("\n"))
 
     def blocks(self) -> Iterator[str]:
         """Yield the text in pieces of whole lines, each ending as in `__iter__`; the last may lack its line end."""
@@ -178,6 +178,19 @@ class Lines(Struct):
             self.notes.append(f"Bytes that are not {self.source.encoding} were replaced.")
 
 
+def lines_of(text: str) -> list[str]:
+    r"""Return the lines of a text; a run of blank ones is one item of the line ends between them, and costs no more.
+
+    >>> lines_of("a\n\nb\n\n  \n\nc")
+    ['a', '', 'b', '\n\n', 'c']
+    """
+    found, begin = list[str](), 0
+    for run in _BLANK_LINES.finditer(text):
+        found += (*text[begin : run.start()].split("\n"), "\n" * (run[0].count("\n") - 2))
+        begin = run.end()
+    return found + text[begin:].split("\n")
+
+
 def chunks(source: Source, notes: list[str]) -> Iterator[bytes]:
     """Yield the decompressed bytes, then one empty chunk to close the decoder. What was damaged goes to `notes`."""
     zstandard: Any = sys.modules.get("zstandard")
@@ -202,8 +215,8 @@ def chunks(source: Source, notes: list[str]) -> Iterator[bytes]:
                     problem = "it is cut before anything of it can be decompressed" if cut else clean(error)
                     hint = "copy it again from where it was written" if cut else "check the file"
                     raise StabtreeError(f"can't be read: {problem}", where=source.path, hint=hint) from None
-                damage = "ends inside its compressed data" if cut else f"is damaged before byte {raw.tell():,}"
-                notes.append(f"The file {damage} (of {source.size:,} bytes): what comes before was read.")
+                damage = DAMAGE[0] if cut else f"{DAMAGE[1]}{raw.tell():,}"
+                notes.append(f"{damage} (of {source.size:,} bytes): what comes before was read.")
                 chunk = b""
             total += len(chunk)
             if source.packed and total > max(FREE_BYTES, MAX_RATIO * raw.tell()):
@@ -286,8 +299,10 @@ def binary_kind(data: bytes, text: str) -> str:
     return next((kind for kind, magic in _BINARY.items() if data.startswith(magic)), odd)
 
 
-def open_source(path: str | Path) -> Source:
+def open_source(path: str | Path, content: bytes | None = None) -> Source:
     """Open a file, or standard input for `-`, and detect what it holds; a StabtreeError says why it can't be."""
+    if content is not None:
+        return _sniffed(Source(masked(clean(path)), Path(path), content, len(content), data=content[:HEAD_BYTES]))
     if str(path) == "-":
         if sys.stdin is None:
             raise StabtreeError("is closed", where="standard input", hint="pipe a log in, or name a file")

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from stabtree.common.errors import StabtreeError
 from stabtree.common.files import Skipped
 from stabtree.common.lazy import np
+from stabtree.common.text import clean
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -91,7 +92,6 @@ class Table(Struct, frozen=True):
     unread: tuple[UnreadKind, ...] = ()  # the lines of a text log that hold numbers and were not read, by kind
     counter: str | None = None  # the column that counts the rows, nothing where none does; None where nobody asked yet
     restarts: str = ""  # what it means where that column starts again, and how sure this is
-    best: float | None = None  # the value of the metric that the trainer chooses checkpoints by, at its best
 
 
 def check_width(columns: int, path: str) -> None:
@@ -117,11 +117,11 @@ class Skips(Struct):
     comments: int = 0  # lines of words that begin with `#`; nothing of the log is lost with them
     first_comment: int = 0  # the number of the first of them
 
-    def add(self, line: int, reason: str) -> None:
-        """Count a line, and remember it if it is among the first."""
+    def add(self, line: int, reason: str, text: str = "") -> None:
+        """Count a line, and remember it, with its text, if it is among the first."""
         self.count += 1
         if len(self.first) < SKIPS_KEPT:
-            self.first.append(Skipped(line, reason))
+            self.first.append(Skipped(line, f"{reason}: {clean(text, 40)!r}" if text else reason))
 
     def notes(self, what: str) -> tuple[str, ...]:
         """Return a note with their number, where there are any."""

@@ -280,9 +280,8 @@ def _configured(run: Run, eval_loss: Series | None) -> tuple[tuple[int, ...] | N
     if isinstance(always, bool) and eval_loss is not None:
         steps, values = finite(eval_loss)
         lowest = np.minimum.accumulate(values) if len(values) else values
-        saved = [
-            step for step, value, best in zip(steps.tolist(), values, lowest, strict=True) if always or value <= best
-        ]
+        rows = zip(steps.tolist(), values, lowest, strict=True)
+        saved = [step for step, value, best in rows if always or value <= best]
         return tuple(saved), _distance(saved)
     return None
 

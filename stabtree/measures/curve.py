@@ -171,9 +171,8 @@ def fall_of(series: Series) -> MetricFall | None:
     # The scatter is itself known by so many levels only.
     times = min(max(lost, 0.0) / scatter / (1 + 4 / max(len(levels) - 1, 1)), 1e300)
     share, first = lost / (best - lowest) if best > lowest else 0.0, float(levels[0])
-    return MetricFall(
-        best, int(steps[starts[at]]), end, share, times, (best - first) / scatter, (first - end) / scatter
-    )
+    gained, sunk = (best - first) / scatter, (first - end) / scatter
+    return MetricFall(best, int(steps[starts[at]]), end, share, times, gained, sunk)
 
 
 def _scatter(changes: Floats) -> float:
@@ -293,9 +292,8 @@ def _by_nature(context: Context, loss: Series, found: Course, reward: Series | N
     if not context.restless or found.end > shared.FACTOR_HUGE * median(np.abs(finite(loss)[1])):
         return None
     text = f"{context.restless} may rise, here from {_levels(found)}; the limit is "
-    return Absent(
-        (Evidence(f"{text}{shared.FACTOR_HUGE:,.0f} times its median", "loss", steps, found.trend_z),), -FARTHEST
-    )
+    text += f"{shared.FACTOR_HUGE:,.0f} times its median"
+    return Absent((Evidence(text, "loss", steps, found.trend_z),), -FARTHEST)
 
 
 def _as_before(loss: Series, found: Course, earlier_share: float) -> Absent | None:

@@ -291,4 +291,4 @@ def done_share(run: Run, context: Context, loss: Series, lr: Series | None, step
         warm = run.setting("warmup_steps")
         warm = float(warm) if isinstance(warm, int | float) and warm > 0 else 0.0
         rate = 1 - warm / (2 * made) if made >= warm else made / (2 * warm)
-    return min(1.0, made * rate / steps)
+    return min(1.0, max(0.0, made * rate / steps))

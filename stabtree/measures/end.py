@@ -47,7 +47,7 @@ from stabtree.metrics.role import ADVERSARIAL, describe_name
 from stabtree.metrics.table import words
 from stabtree.metrics.vocabulary import AGAINST
 from stabtree.profile.build import lasts_from
-from stabtree.profile.change import left_course
+from stabtree.profile.change import change_point, left_course
 
 if TYPE_CHECKING:
     from stabtree.common.lazy import Floats
@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from stabtree.run import Run, Series
 
 
+NEVER_NEGATIVE = frozenset(("ce", "bce", "xent", "xentropy", "crossentropy", "mse", "rmse", "bpb", "bpc"))
 TOP = 200  # no limit: rows that are looked at for the highest level
 
 
@@ -89,10 +90,9 @@ def stops_early(
     text = f"the loss ends at {figure(end, 4)} (at most {level:g} is usual), after {figure(first, 4)} at the beginning "
     text += f"and {figure(middle, 4)} at step {int(at[early]):,}"
     found = Evidence(text, "loss", (int(at[early]), int(at[-1])), end, level)
-    strength = weakest(
-        whether(end > level), below(late, gain_share * max(won, 0.0)), above(won, gain_share * abs(first))
-    )
-    return measured(strength, (found,), onset_step=int(at[early]))
+    strength = weakest(whether(end > level), below(late, gain_share * max(won, 0)), above(won, gain_share * abs(first)))
+    back = change_point(np.arange(len(values)), values[::-1])  # from the end on it rises to where it fell from
+    return measured(strength, (found,), onset_step=int(at[-back.first_bad_step if back else early]))
 
 
 @measure(source="measured: runs with a learning rate a thousand times too high", min_points=1)
@@ -305,13 +305,14 @@ def _course(late: tuple[Gain, ...], share: float) -> str:
 
 
 def _unbounded(loss: Series) -> Evidence | None:
-    """Return evidence that the loss ends below what a likelihood can explain, and far below where it began."""
+    """Return evidence that the loss ends below 0 where its name rules that out, or below any likelihood."""
     steps, values = finite(loss)
-    first, last = float(values[0]), float(values[-1])
-    if last > -NATS * max(1.0, abs(first)):
+    first, last, named = float(values[0]), float(values[-1]), set(words(loss.origin))
+    positive = bool(named & NEVER_NEGATIVE) or {"cross", "entropy"} <= named
+    if last > (-SHARE_SOME if positive else -NATS * max(1.0, abs(first))):
         return None
-    text = f"the loss falls from {figure(first, 4)} to {figure(last, 4)}, without a floor"
-    return Evidence(text, "loss", (int(steps[0]), int(steps[-1])), last, brief=f"{figure(first)} to {figure(last)}")
+    brief = f"{figure(first)} to {figure(last)}" + f", and no {loss.origin} can be below 0" * positive
+    return Evidence(f"the loss falls from {brief}", "loss", (int(steps[0]), int(steps[-1])), last, brief=brief)
 
 
 def _gain(before: Floats, after: Floats, series: Series) -> Gain:
@@ -384,8 +385,7 @@ def discriminator_wins(run: Run, reward: Series | None = None, *, factor: float 
     limit, level = math.log(2) / factor, levels[name]
     text = f"{name} ends at a level of {figure(level)} (limit {figure(limit, 2)}); a guess costs 0.69"
     first = lasts_from(values <= limit) or 0
-    found = Evidence(
-        text, name, (int(steps[first]), int(steps[-1])), level, limit, f"{name} ends at {figure(level, 2)}"
-    )
+    brief = f"{name} ends at {figure(level, 2)}"
+    found = Evidence(text, name, (int(steps[first]), int(steps[-1])), level, limit, brief)
     good = int(steps[first - 1]) if first else None
     return measured(below(level, limit), (found,), onset_step=int(steps[first]), last_good_step=good)

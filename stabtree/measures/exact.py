@@ -149,11 +149,8 @@ def _few_values(context: Context, loss: Series, different: list[float], digits: 
     strength = above(smallest, digits * step) if 0 < step < 1 else -FARTHEST
     if single:
         strength = strongest(strength, above(smallest, plain))
-    return measured(
-        strength,
-        (Evidence(text, "loss", span, float(len(different)), None, one if single else ""),),
-        onset_step=span[0],
-    )
+    found = (Evidence(text, "loss", span, float(len(different)), None, one if single else ""),)
+    return measured(strength, found, onset_step=span[0])
 
 
 def _step_of(values: Floats) -> float:

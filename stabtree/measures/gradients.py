@@ -15,6 +15,7 @@ from stabtree.common.strength import FARTHEST, above, below, strongest, weakest,
 from stabtree.measures.movers import suffers
 from stabtree.measures.registry import UNGROUPED, Count, Groups, finite, lowest, measure, paired, seen
 from stabtree.measures.spike import Spike
+from stabtree.profile.change import left_course
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -154,13 +155,18 @@ def gradients_vanish(loss: Series, grad_norm: Series, *, share: float, loss_shar
     the loss ends above `loss_share` of its first level. A loss that has gone to 0 takes its
     gradients along: no fault.
     """
-    begin, end, trend = ends_and_trend(finite(grad_norm)[1], shared.LEVELS)
+    steps, norms = finite(grad_norm)
+    begin, end, trend = ends_and_trend(norms, shared.LEVELS)
     first, last, _ = ends_and_trend(finite(loss)[1], shared.LEVELS)
     text = f"grad_norm goes from {figure(begin)} to {figure(end)} while the loss goes from {figure(first, 4)} to "
     text += figure(last, 4)
     found = (Evidence(text, "grad_norm", (), end, share * begin),)
     high = weakest(above(last, loss_share * first), whether(first > 0))
-    return measured(weakest(below(end, share * begin), above(-trend, shared.TREND_Z), high), found)
+    strength = weakest(below(end, share * begin), above(-trend, shared.TREND_Z), high)
+    if strength < 0:
+        return measured(strength, found)
+    left = left_course(steps, -np.log(np.maximum(norms, 1e-12 * begin)))
+    return measured(strength, found, onset_step=left.first_bad_step, last_good_step=left.last_good_step)
 
 
 MEASURED = "measured"
@@ -172,9 +178,8 @@ def norm_is_scaled(run: Run, grad_norm: Series, loss_scale: Series, *, min_ratio
 
     Yes when its median is of the order of the scale (more than `min_ratio` of it, and both above 100, below which
     the two look alike) and, where the scale moves by two halvings or more, the norm moves with it, with a slope
-    above one half: an unscaled norm knows nothing of the scale. Where the norm moved with the scale so exactly that
-    it was divided by it on reading, that is the proof. `measured`: so it is, and no `grad_clip` below that median is
-    configured, so that nothing is clipped by it.
+    above one half: an unscaled norm knows nothing of the scale. `measured`: so it is, and no `grad_clip` below that
+    median is configured, so that nothing is clipped by it.
     """
     _, norm, scale = paired(grad_norm, loss_scale)
     keep = (norm > 0) & (scale > 0) & (norm < LARGEST) & (scale < LARGEST)
@@ -187,11 +192,7 @@ def norm_is_scaled(run: Run, grad_norm: Series, loss_scale: Series, *, min_ratio
     text = f"grad_norm is {figure(ratio, 2)} times the loss scale: {figure(middle, 4)} and {figure(level, 4)} (medians)"
     found = [Evidence(text, "grad_norm", (), ratio, min_ratio)]
     strength = weakest(above(ratio, min_ratio), above(min(middle, level), shared.FACTOR_HUGE))
-    if grad_norm.divided_by:
-        middle, strength = middle * level, whether(True)
-        text = f"grad_norm goes up and down with the loss scale: {figure(middle, 4)} and {figure(level, 4)} (medians)"
-        found = [Evidence(text, "grad_norm", (), middle, 0.0)]
-    elif strength >= 0 and float(scale.max()) >= 4 * float(scale.min()):
+    if strength >= 0 and float(scale.max()) >= 4 * float(scale.min()):
         slope = float(np.polyfit(np.log2(scale), np.log2(norm), 1)[0])
         text = f"when the scale doubles, the norm grows {figure(2**slope, 2)}× (a scaled one 2×, an unscaled one 1×)"
         found.append(Evidence(text, "loss_scale", (), slope, shared.SHARE_HALF))
@@ -359,9 +360,8 @@ def weights_move(
         zero = float(np.mean(values == 0)) if len(values) else 0.0
         if zero > shared.SHARE_HALF:
             text = f"grad_norm is exactly 0 in {zero:.0%} of its rows"
-            return Answer(
-                "no_gradient", (Evidence(text, "grad_norm", (int(grad_norm.steps[0]),), zero, shared.SHARE_HALF),)
-            )
+            found = Evidence(text, "grad_norm", (int(grad_norm.steps[0]),), zero, shared.SHARE_HALF)
+            return Answer("no_gradient", (found,))
     norms = _largest(weight_norm or {}, "weight_norm", lambda v: float(np.ptp(v)) / float(v[0]) if v[0] > 0 else None)
     ratios = _largest(update_ratio or {}, "update_ratio", lambda v: float(np.abs(v).max()))
     if ratios is not None and (norms is None or (ratios[0] > 0 and norms[0] <= STILL)):

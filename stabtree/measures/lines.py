@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from stabtree.common.answer import NO, YES, Answer, Evidence, inapplicable, unknown
-from stabtree.common.endings import EXCEPTION, EXIT_STATUS, FINISHED, INTERRUPTED, ending_of, endings_of
+from stabtree.common.endings import (
+    EXCEPTION,
+    EXIT_STATUS,
+    FINISHED,
+    INTERRUPTED,
+    NAN_STOP,
+    UNCLEAR,
+    ending_of,
+    endings_of,
+)
 from stabtree.common.stats import interval
 from stabtree.common.text import clean
 from stabtree.measures.registry import Pattern, measure
@@ -21,6 +30,7 @@ if TYPE_CHECKING:
     from stabtree.run import LogLine, Run, Series
 
 SURVIVED = "survived"
+TRACKED = "(W&B)"  # after the exit code that this tracker recorded
 RECORDED = "recorded"
 SAVED = "saved"
 CHECKPOINT_LOG = "trainer_state"  # the format of a log that is written into each checkpoint
@@ -64,22 +74,24 @@ def line_says(run: Run, *, pattern: Pattern = "", ends: bool = True) -> Answer:
 
 
 @measure(source="stabtree", labels=(YES, SURVIVED, NO), rule="a line at the end of the log reports {ending}")
-def ended_by(run: Run, *, ending: str = EXCEPTION, unless_done: bool = False) -> Answer:
+def ended_by(run: Run, *, ending: str = EXCEPTION) -> Answer:
     """Does a line of the log report that the program ended in this way?
 
     The endings are those of stabtree's own table: `killed`, `time-limit`, `exception` and so on. A line has one, the
-    most specific, and ended the run only where no row of metrics comes after it: else the run has `survived` it; with
-    `unless_done`, also what came after the last of the planned steps, in an evaluation or while saving. What a run
-    prints after it was stopped by hand, the traceback of that included, is ignored.
+    most specific, and ended the run only where no row of metrics comes after it: else the run has `survived` it. What a
+    run prints after it was stopped by hand, the traceback of that included, is ignored.
     """
     if not run.lines:
         return _no_lines()
     found = [line for line, named in _endings(run).items() if named == ending]
     if not found:
         return _nothing(run)
-    last = [line for line in found if line.at_end and not (unless_done and _done(run))]
+    last = [line for line in found if line.at_end]
     matched = last or found
-    return Answer(YES if last else SURVIVED, (_quoted(matched, _raised(run.lines, matched)),))
+    quoted = _quoted(matched, raised := _raised(run.lines, matched))
+    if ending == NAN_STOP and not quoted.brief:  # its own words are the reason
+        quoted = replace(quoted, brief=clean(raised.text, QUOTED))
+    return Answer(YES if last else SURVIVED, (quoted,))
 
 
 @measure(
@@ -93,13 +105,19 @@ def failed_without_reason(run: Run) -> Answer:
     A code does not count beside another ending, whose consequence it is, and the run has `survived` what comes before
     a row of metrics or after the last of the planned steps. It is `recorded` where a tracker alone has the code of a
     run that is not known to have stopped short: such a code may be of what came after training. That the run failed,
-    in so many words, is a failure whoever says so.
+    in so many words, is a failure whoever says so. Unknown where the last lines say that something failed, and neither
+    whether that ended the run nor that it finished.
     """
     if not run.lines:
         return _no_lines()
     ended = _endings(run)
-    explained = any(named not in ("", EXIT_STATUS) and line.at_end for line, named in ended.items())
+    ends = {line: named for line, named in ended.items() if line.at_end and named}
+    named_last = next(reversed(ends.values()), "")
+    explained = named_last == FINISHED or not {*ends.values()} <= {EXIT_STATUS, UNCLEAR, FINISHED}
     found = [line for line, named in ended.items() if named == EXIT_STATUS and not (explained and line.at_end)]
+    if not found and UNCLEAR in ends.values() and not (explained or _done(run)):
+        line = next(line for line, named in reversed(ends.items()) if named == UNCLEAR)
+        return unknown(f"how did the run end? {_quoted([line]).text}")
     if not found:
         return _nothing(run)
     last = [line for line in found if line.at_end and not _done(run)]
@@ -109,13 +127,25 @@ def failed_without_reason(run: Run) -> Answer:
     code = EXIT_CODE.search(last[0].text[:LINE])
     brief = f"exit code {code[1]} after {run.reached}" if code else ""
     evidence = replace(evidence, text=f"{evidence.text}, after {run.reached}", brief=brief)
-    printed = code is None or math.isfinite(run.planned_step) or any(line.line for line in last)
+    tracked = all(line.text.endswith(TRACKED) for line in last)
+    printed = code is None or math.isfinite(run.planned_step) or not tracked
     return Answer(YES if printed else RECORDED, (evidence,))
 
 
 def _endings(run: Run) -> dict[LogLine, str]:
-    """Return the ending that each line reports, up to where the run was stopped by hand."""
-    return {line: ending_of(line.text) for line in _before_stop(run.lines)}
+    """Return the ending that each line reports, up to where the run was stopped by hand.
+
+    What Python ignores, an error in a destructor while it shuts down, ended nothing.
+    """
+    found: dict[LogLine, str] = {}
+    ignored = False
+    for line in _before_stop(run.lines):
+        if ignored:  # its traceback, and the error that ends that
+            ignored = line.source or HEAD in line.text
+            continue
+        ignored = "Exception ignored in" in line.text
+        found[line] = "" if ignored else ending_of(line.text, last=line.at_end)
+    return found
 
 
 @measure(
@@ -139,8 +169,7 @@ def stops_short(run: Run, loss: Series, *, share: float) -> Answer:
     evidence = Evidence(f"the log stops at {where}", "loss", (last,), last / max(planned, 1.0), share, brief=where)
     if last >= share * planned or last + ROWS * interval(loss.steps) >= planned:
         return Answer(NO, (evidence,))
-    said = [line for line in run.lines if line.at_end and ending_of(line.text)]
-    said += [line for line in run.lines if ending_of(line.text) == FINISHED]
+    said = [line for line, named in _endings(run).items() if named == FINISHED or (named and line.at_end)]
     if said:
         return Answer(NO, (evidence, _quoted(said[:1])))
     snapshot = bool(run.sources) and all(source.format.startswith(CHECKPOINT_LOG) for source in run.sources)

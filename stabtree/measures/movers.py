@@ -216,9 +216,7 @@ class Movers:
 
     def __init__(self, run: Run) -> None:
         aside = with_role(Role.LABEL, Role.CLOCK)  # these say nothing about learning
-        self._series = [
-            series for name, series in run.series.items() if name.partition("/")[0] not in aside and len(series)
-        ]
+        self._series = [one for name, one in run.series.items() if name.partition("/")[0] not in aside and len(one)]
         self._run = run
         self._known: dict[int, dict[str, Move]] = {}
 

@@ -19,12 +19,14 @@ from stabtree.measures.batches import broken_ranks
 from stabtree.measures.movers import last_finite_before
 from stabtree.measures.registry import Absent, Count, Groups, finite, measure, seen
 from stabtree.metrics.metric import Role
+from stabtree.metrics.names import counts_broken
 from stabtree.metrics.role import describe_name
 from stabtree.metrics.table import words
 from stabtree.profile.change import change_point
 from stabtree.run import PRECISIONS, WIDE
 
 if TYPE_CHECKING:
+    from stabtree.common.lazy import Bools
     from stabtree.context.model import Context, Known
     from stabtree.measures.movers import Break
     from stabtree.run import Run, Series
@@ -161,9 +163,8 @@ def last_row_alone(run: Run, loss: Series, grad_norm: Series | None = None) -> A
     due = step - loss.steps[-1] == loss.steps[-1] - loss.steps[-2]
     if grad_norm is not None and due and np.array_equal(grad_norm.steps[-2:], loss.steps[-2:]):
         return Answer(NO, (Evidence(f"the row of step {step:,} lacks grad_norm as well", "grad_norm", (step,)),))
-    text = f"only the row of step {step:,} holds no loss" + (
-        ", its grad_norm is finite" if grad_norm is not None else ""
-    )
+    beside = "" if grad_norm is None else ", its grad_norm is finite"
+    text = f"only the row of step {step:,} holds no loss{beside}"
     return Answer(YES, (Evidence(text, "loss", (step,), 1.0, 1.0),))
 
 
@@ -508,7 +509,7 @@ def _batch_at(run: Run, step: int) -> float | None:
     return float(values[0]) if len(values) and np.isfinite(values[0]) else None
 
 
-MEASURED, PASSING = "measured", "passing"
+MEASURED, GONE = "measured", "gone"
 # Questions of their own ask whether these are finite.
 ASKED = frozenset(("loss", "eval_loss", "grad_norm"))
 # What a step of training computes from the weights: after a NaN there, the weights are likely lost as well.
@@ -521,10 +522,11 @@ NAMED = 3  # no limit
 
 @measure(
     source="stabtree",
-    labels=(YES, MEASURED, PASSING, NO),
+    labels=(YES, MEASURED, GONE, NO),
     rule=(
         "yes: a loss, a gradient, a norm, an entropy or a rate is not finite from some row to its end; measured: "
-        "another series; passing: a loss is not finite in some rows, and then is again"
+        "another series, a loss in some rows only, or a count or flag says so of what it counts; gone: a series is no "
+        "longer logged while others are, or half of the steps of the log are missing in one place"
     ),
 )
 def series_breaks(run: Run) -> Answer:
@@ -539,9 +541,14 @@ def series_breaks(run: Run) -> Answer:
     verdicts: dict[str, list[Series]] = {}
     for name, series in {**run.series, **run.others}.items():
         verdicts.setdefault(broken_as(name, series), []).append(series)
-    for verdict in (YES, MEASURED, PASSING):
+    for verdict in (YES, MEASURED):
         if verdict in verdicts:
             return _found(verdict, sorted(verdicts[verdict], key=_first_step))
+    if gaps := [gap for gap in run.gaps if gap.metric == "step" or (gap.at_end and gap.metric != "loss")]:
+        metric, first, last, rows = gaps[0].metric, gaps[0].first_step, gaps[0].last_step, gaps[0].rows
+        brief = f"Some {rows:,} rows are missing" if metric == "step" else f"{metric} is no longer logged"
+        found = Evidence(f"{brief}: steps {first:,} to {last:,}", metric, (first, last), float(rows), 0.0, brief)
+        return Answer(GONE, (found,), onset_step=first)
     text = f"{len(verdicts.get(NO, ())):,} series end with a finite value, or never had one"
     return Answer(NO, (Evidence(text),), strength=whether(False))
 
@@ -552,16 +559,27 @@ def broken_as(name: str, series: Series) -> str:
     It is lost where it is not finite from some row to its end, for longer than ever before: a rate without a case in
     some of the rows is undefined there, and may be so in the last one.
     """
-    if name in ASKED or not len(broken_rows(series)):
+    sound = not len(broken_rows(series))
+    if name in ASKED or (sound and counts_broken(name) is None):
         return NO
-    spans, role = stretches(~np.isfinite(series.values)), describe_name(name).role
+    spans, role = stretches(_broken(series)) or [(0, 0)], describe_name(name).role
     begin, end = spans[-1]
+    if sound and end - begin < ROWS_SHORT:  # a scaler that backs off counts a few
+        return NO
     if begin == 0:  # it was not defined yet: only an infinite loss is a value that was computed
         lost = end == len(series) and role in LOSSES and np.isinf(series.values).all()
         return YES if lost and not {"best", "min", "lowest"} & set(words(name)) else NO
     if end == len(series) and end - begin > max((end - begin for begin, end in spans[:-1]), default=0):
         return YES if role in COMPUTED else MEASURED
-    return PASSING if role in LOSSES else NO
+    return MEASURED if role in LOSSES else NO
+
+
+def _broken(series: Series) -> Bools:
+    """Return the rows that are not finite, or in which a count or a flag says so of what it counts."""
+    broken, values = counts_broken(series.metric), series.values
+    if broken is None or describe_name(series.metric).role in LOSSES or not ((values >= 0) & (values % 1 == 0)).all():
+        return ~np.isfinite(values)
+    return values > 0 if broken else values == 0
 
 
 def _found(verdict: str, broken: list[Series]) -> Answer:
@@ -576,17 +594,21 @@ def _found(verdict: str, broken: list[Series]) -> Answer:
 
 def _first_step(series: Series) -> int:
     """Return the first step after its first finite value at which a series is not finite."""
-    sound = np.isfinite(series.values)
+    sound = ~_broken(series)
     begin = int(np.argmax(sound))
     return int(series.steps[begin + np.argmin(sound[begin:])])
 
 
 def _evidence(series: Series) -> Evidence:
     name, step = series.metric, _first_step(series)
+    if np.isfinite(series.values).all():
+        brief = f"{name} is {figure(float(series.values[-1]))}"
+        return Evidence(f"{brief} from step {step:,} on", name, (step,), float(series.values[-1]), 0.0, brief)
     count = int(np.count_nonzero(~np.isfinite(series.values[rows_before(series.steps, step) :])))
     value = name_of(float(series.values[row_of(series.steps, step)][0]))
     text = f"{name} is {value} from step {step:,} on, in {count:,} of its {len(series):,} rows"
     if np.isfinite(series.values[-1]):
         last = int(series.steps[~np.isfinite(series.values)][-1])
-        return Evidence(f"{text}, and finite again after step {last:,}", name, (step,), float(count), 0.0, brief=name)
-    return Evidence(f"{text}, to its end", name, (step,), float(count), 0.0, brief=name)
+        text, brief = f"{text}, and finite again after step {last:,}", f"{name} is not finite"
+        return Evidence(text, name, (step,), float(count), 0.0, brief=brief)
+    return Evidence(f"{text}, to its end", name, (step,), float(count), 0.0, brief=f"{name} is not finite")

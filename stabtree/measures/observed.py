@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec import Struct
 
 from stabtree.common.answer import NO, YES
+from stabtree.common.endings import NAN_STOP, ending_of
 from stabtree.common.figures import figure
 from stabtree.common.lazy import np
 from stabtree.common.passes import rows_before, rows_upto
@@ -19,7 +20,7 @@ from stabtree.common.shared import FACTOR_SMALL, ROWS_LONG, ROWS_SHORT, SHARE_HA
 from stabtree.common.stats import median
 from stabtree.measures.nonfinite import terms_at
 from stabtree.measures.registry import finite, measure
-from stabtree.measures.traces import largest_leap, peak_rate, usual_rates
+from stabtree.measures.traces import largest_leap, peak_rate, rate_by, usual_rates
 from stabtree.profile import profile_of
 
 if TYPE_CHECKING:
@@ -32,8 +33,10 @@ if TYPE_CHECKING:
     from stabtree.run import Run, Series
 
 EARLY_ROWS = 3  # no limit: trouble within so few rows was there from the start
+SOARS = 30.0  # no limit: the first rate of a cycle is a 25th of its peak
 STEADY = 1.15  # no limit: by which the levels of a norm differ though no weight moves
 TINY = 1e-12  # no limit: below it a level is 0
+_BROKEN = re.compile(r"(?P<gradient>\bgrad)|\b(?:input|batch|data|image|sample|label|target)", re.IGNORECASE)
 NOT_TRAINING = ("val", "eval", "test", "dev", "grad", "accum")
 
 
@@ -124,6 +127,17 @@ def _around(event: Moment, series: Series) -> tuple[Floats, Floats]:
     return values[:at], values[at:]
 
 
+@measure()
+def trainer_names(run: Run) -> Seen | None:
+    """Return what the trainer's last words say was not finite: `gradient`, `input` or `loss`."""
+    for line in run.lines:
+        if line.at_end and ending_of(line.text, last=True) == NAN_STOP:
+            found = _BROKEN.search(line.text)
+            word = "loss" if found is None else "gradient" if found["gradient"] else "input"
+            return Seen(word, f"the trainer stopped with: {line.text}")
+    return None
+
+
 # -------------------------------------------------- the learning rate
 
 
@@ -150,8 +164,11 @@ def rate_judged(context: Context, rate: Rate) -> Seen | None:
 
 
 @measure()
-def rate_at_onset(event: Moment, lr: Series) -> Seen | None:
-    """Return what the rate does where the trouble begins: `leaps`, `rises`, `falls` or `rests`."""
+def rate_at_onset(event: Moment, run: Run, lr: Series) -> Seen | None:
+    """Return what the rate does where the trouble begins: `leaps`, `soars`, `rises`, `falls` or `rests`.
+
+    It soars where it has risen far beyond the configured one, farther than a schedule goes from its first rate.
+    """
     steps, values = finite(lr)
     if event.onset_step is None or len(values) < ROWS_SHORT or values.max() <= 0:
         return None
@@ -164,6 +181,8 @@ def rate_at_onset(event: Moment, lr: Series) -> Seen | None:
     if leap is not None and leap[2] > FACTOR_SMALL * leap[1]:
         step, before, now = leap
         word = "leaps"
+    elif (planned := peak_rate(run, None)) and (rate_by(run, event.onset_step) or 0.0) > SOARS * planned:
+        before, word = planned, "soars"
     elif now > before * 1.05:
         word = "rises"
     elif now < before * 0.95:
@@ -490,9 +509,8 @@ def finite_after(loss: Series, loss_break: Break) -> Seen:
     """Return which share of the rows after the first NaN is finite."""
     after = np.isfinite(loss.values[loss_break.row + 1 :])
     share = float(after.mean()) if len(after) else 0.0
-    return Seen(
-        share, f"{int(after.sum()):,} of the {len(after):,} rows after it are finite", "loss", (loss_break.step,)
-    )
+    text = f"{int(after.sum()):,} of the {len(after):,} rows after it are finite"
+    return Seen(share, text, "loss", (loss_break.step,))
 
 
 @measure()
@@ -806,9 +824,8 @@ def entropy_left(run: Run) -> Seen | None:
     first, last = _ends(values)
     if first <= TINY:
         return Seen(0.0, f"{series.origin or 'entropy'} is 0 from the start", series.metric)
-    return Seen(
-        last / first, f"{series.origin or 'entropy'} goes from {figure(first)} to {figure(last)}", series.metric
-    )
+    text = f"{series.origin or 'entropy'} goes from {figure(first)} to {figure(last)}"
+    return Seen(last / first, text, series.metric)
 
 
 @measure()
@@ -846,9 +863,8 @@ def value_times(run: Run) -> Seen | None:
     first, top = median(values[: max(ROWS_SHORT, len(values) // 10)]), float(np.quantile(values, 0.98))
     if first <= TINY:
         return None
-    return Seen(
-        top / first, f"{series.origin or series.metric} reaches {figure(top)}, from {figure(first)}", series.metric
-    )
+    text = f"{series.origin or series.metric} reaches {figure(top)}, from {figure(first)}"
+    return Seen(top / first, text, series.metric)
 
 
 @measure()
@@ -870,9 +886,8 @@ def reward_gain(reward: Series) -> Seen | None:
         return None
     first, last = _ends(values)
     spread = float(np.ptp(values))
-    return Seen(
-        (last - first) / spread if spread else 0.0, f"the reward goes from {figure(first)} to {figure(last)}", "reward"
-    )
+    gain = (last - first) / spread if spread else 0.0
+    return Seen(gain, f"the reward goes from {figure(first)} to {figure(last)}", "reward")
 
 
 @measure()

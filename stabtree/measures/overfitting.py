@@ -278,9 +278,8 @@ def _zero(quality: Series, *, higher: bool, held_out: bool, still: bool) -> Answ
         return None
     span, text = (int(steps[0]), int(steps[-1])), f"{_name(quality)} is {text}"
     found = Evidence(text, quality.metric, span, share, shared.SHARE_HALF, brief)
-    return Answer(
-        ZERO if held_out else SOME_ZERO, (found,), onset_step=span[0], strength=above(share, shared.SHARE_HALF)
-    )
+    strength = above(share, shared.SHARE_HALF)
+    return Answer(ZERO if held_out else SOME_ZERO, (found,), onset_step=span[0], strength=strength)
 
 
 ALONE = "alone"

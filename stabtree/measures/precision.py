@@ -15,6 +15,7 @@ from stabtree.common.strength import FARTHEST, above, beyond, weakest, whether
 from stabtree.measures.movers import Break, storm_start, suffers
 from stabtree.measures.progress import FELL, SMALLEST
 from stabtree.measures.registry import Absent, Unknown, finite, highest, lowest, measure, seen
+from stabtree.profile.change import left_course
 from stabtree.run import UNSCALED
 
 if TYPE_CHECKING:
@@ -204,7 +205,7 @@ def skips_rise(
 
     The counter may be cumulative or per row; one that never falls is cumulative. Yes when the second half has at least
     `least` skipped steps, in more than `late_share` of its steps, and more than `factor` times as many as the first
-    half.
+    half. It begins where more are skipped than the first half would lead to.
     """
     steps, values = finite(skipped_steps)
     counts = values
@@ -216,9 +217,10 @@ def skips_rise(
     taken = float(steps[-1] - steps[half - 1])  # a row counts the steps since the one before
     share = min(second / taken, 1.0)  # a counter of micro-batches may count several a step
     text = f"{second:,.0f} steps skipped in the second half of the log ({share:.1%} of them), {first:,.0f} in the first"
-    found = (Evidence(text, "skipped_steps", (int(steps[half]),), share, late_share),)
+    left = left_course(steps, np.cumsum(counts - first / half))
+    found = (Evidence(text, "skipped_steps", (left.first_bad_step,), share, late_share),)
     strength = weakest(above(second, least), beyond(share, late_share), beyond(second, factor * first))
-    return measured(strength, found, onset_step=int(steps[half]))
+    return measured(strength, found, onset_step=left.first_bad_step, last_good_step=left.last_good_step)
 
 
 @measure(source="phase19 Q3.2; torch.amp.GradScaler", labels=("collapsed", "constant", "backoff", "dynamic"))
@@ -308,11 +310,9 @@ def scale_drifts_down(loss_scale: Series, *, octaves: float, late_halvings: int)
     steps, values = finite(loss_scale)
     still = lowest(loss_scale) == highest(loss_scale)
     if lowest(loss_scale) <= 0 or still:
-        text = (
-            f"the loss scale is {figure(values[0], 6)} throughout"
-            if still
-            else "the loss scale is 0 in places: no drift"
-        )
+        text = "the loss scale is 0 in places: no drift"
+        if still:
+            text = f"the loss scale is {figure(values[0], 6)} throughout"
         return Answer(NO, (Evidence(text, "loss_scale", (), 0.0, octaves),), strength=-FARTHEST)
     logs = np.log2(values)
     below, late = float(logs.max() - logs[-1]), float(logs[len(logs) // 2] - logs[-1])

@@ -15,6 +15,7 @@ from stabtree.common.lazy import np
 from stabtree.common.passes import broken_rows, changes, rows_before
 from stabtree.common.shared import FACTOR_LARGE, SHARE_SOME, TREND_Z
 from stabtree.common.stats import MEDIAN_ERROR, NORMAL_MAD, falls_by_turns, median, medians_of_three
+from stabtree.loaders.source import DAMAGE
 from stabtree.measures.registry import Unknown, finite, highest, lowest, measure
 from stabtree.metrics.metric import Role
 from stabtree.metrics.role import describe_name
@@ -54,8 +55,16 @@ class Learned(NamedTuple):
 def progress(run: Run, context: Context) -> Learned:
     """Return whether a run got better, by the first series that can show it.
 
-    A reward, a quality or a held-out loss decides before the training loss, unless its rows are too few to deny it.
+    A reward, a quality or a held-out loss decides before the training loss, unless its rows are too few to deny it. A
+    run whose log goes back to the same step again and again, and ends no further, gets nowhere.
     """
+    # Episodes begin again at the first steps, a run at a checkpoint.
+    again = [one for one in run.resumes if one.to_step > one.from_step - one.to_step]
+    back = [one.from_step for one in again if one.to_step == run.resumes[-1].to_step]
+    if len(back) >= MIN_ROWS and max(back) >= (run.last_step or 0):
+        span = f"{run.unit} {run.resumes[-1].to_step:,} to {max(back):,}"
+        text = f"the log goes from {span} {len(back) + 1} times, and no further"
+        return Learned("", False, text, text)
     undecided: Learned | None = None
     candidates = [*_candidates(run, context)]
     rows = max((len(finite(series)[1]) for _, series in candidates), default=0)
@@ -120,8 +129,7 @@ def _gain(profile: Profile, sign: int) -> Gained:
     gain, at_best = sign * (profile.last - begin), sign * (profile.best - begin)
     # More than chance, by the error of the difference of two medians, or by the trend.
     error = MEDIAN_ERROR * noise * math.sqrt(2 / _level_rows(profile))
-    sure = gain > TREND_Z * error or sign * profile.trend > TREND_Z
-    sure = sure or falls_by_turns(-sign * values)
+    sure = gain > TREND_Z * error or sign * profile.trend > TREND_Z or falls_by_turns(-sign * values)
     return Gained(begin, gain, at_best, noise, gain >= MIN_GAIN * abs(begin) and sure and gain > at_best / 2)
 
 
@@ -312,7 +320,10 @@ def reading(run: Run) -> Reading:
     worst = max((source.lost_share for source in run.sources), default=0.0)
     problems = [f"{unread:,} of {read + unread:,} lines could not be read"] if unread > unread_share * read else []
     problems += [f"{worst:.0%} of its bytes are damaged"] if worst > unread_share else []
-    problems += [*_cells(run, unread_share), *_kinds(run)]
+    lost = [note.partition(":")[0] for note in run.notes if note.startswith(DAMAGE)]
+    gone = [gap for gap in run.gaps if gap.at_end and gap.metric in ("eval_loss", "eval_quality")]
+    problems += [f"{gap.metric} is missing from {run.unit} {gap.first_step:,} to the end" for gap in gone]
+    problems += [*(f"{note[0].lower()}{note[1:]}" for note in lost), *_cells(run, unread_share), *_kinds(run)]
     return Reading(read, unread, " and ".join(problems[:2]))
 
 
@@ -323,6 +334,8 @@ def _cells(run: Run, share: float) -> Iterator[str]:
                 what = "steps" if use.metric == "step" else f"values of {use.metric}"
                 named = f" (column {use.name})" if use.name != use.metric else ""
                 yield f"{use.misread:,} of {max(use.filled, use.misread):,} {what}{named} are not what was logged"
+            elif use.misread_last and (use.metric in JUDGED or use.role in OUTCOMES):
+                yield f"the end of {use.metric} could not be read ({use.misread_last:,} of {use.filled:,} cells)"
 
 
 def _kinds(run: Run) -> Iterator[str]:

@@ -79,18 +79,14 @@ def only_form_pays(reward: Series, reward_function: Groups, *, level: float) -> 
     Yes where the functions whose names say that they check the answer stay below `level` in nine tenths of their rows
     and gain no more than their error explains, while the reward gains by three times its error.
     """
-    right = {
-        name: found for name, one in reward_function.items() if RIGHT.search(name) and len(found := finite(one)[1])
-    }
+    right = {name: row for name, one in reward_function.items() if RIGHT.search(name) and len(row := finite(one)[1])}
     if not right or len(right) == len(reward_function):
         text = "no function that checks the answer is logged beside another one"
         return Answer(NO, (Evidence(text, "reward_function"),))
     at, values = finite(reward)
     first, last, error = _gain(values)
-    conditions, told = (
-        [above(last - first, shared.FACTOR * error)],
-        [f"reward goes from {figure(first)} to {figure(last)}"],
-    )
+    conditions = [above(last - first, shared.FACTOR * error)]
+    told = [f"reward goes from {figure(first)} to {figure(last)}"]
     for name, found in right.items():
         begin, end, own = _gain(found)
         low = weakest(whether(bool(found.min() >= 0)), below(float(np.quantile(found, shared.SHARE_MOST)), level))

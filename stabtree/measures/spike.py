@@ -290,9 +290,8 @@ def jump_at_end(loss: Series, other: Series | None) -> Excursion | None:
         sides = ((values[:row], values[row:]), (others[:split], others[split:]))
         if all(len(old) and len(new) and new.min() > FACTOR_SMALL * old.max() > 0 for old, new in sides):
             mean = float(values[row - 1])
-            found, _ = excursion(
-                steps, values, row, (mean, 1), mean=mean, sigma=max(change_noise(values[:row]), NO_SPREAD)
-            )
+            sigma = max(change_noise(values[:row]), NO_SPREAD)
+            found, _ = excursion(steps, values, row, (mean, 1), mean=mean, sigma=sigma)
             return replace(found, expected=0.0)
     return None
 
@@ -341,9 +340,7 @@ def find(loss: Series, params: SpikeSearchParams, seams: tuple[int, ...] = ()) -
         scan = replace(scan, spikes=tuple(s for s in scan.spikes if s.recovered_step is not None or s.step < last))
     resumed = [rows_before(steps, seam) for seam in seams]
     rows_of = {spike: rows_before(steps, spike.step) for spike in scan.spikes} if resumed else {}
-    spikes = tuple(
-        spike for spike in scan.spikes if not any(0 <= rows_of[spike] - seam < ROWS_SHORT for seam in resumed)
-    )
+    spikes = tuple(one for one in scan.spikes if not any(0 <= rows_of[one] - seam < ROWS_SHORT for seam in resumed))
     if guarded and not (resumed and resumed[0] < first):
         spikes = (*early(loss, params), *spikes)
     return replace(scan, widened=widened, spikes=spikes)

@@ -47,7 +47,7 @@ _NAMES = {
         "norm_fades start_over_chance loss_size loss_below_zero loss_gain loss_scatter same_digits "
         "loss_zero_share finite_after nan_from_start rise_before_nan sound_terms loss_alone "
         "terms_rising largest_term others_learn evaluations eval_jumps best_evaluation "
-        "train_since_best closest_gap weights_sound trains_on steps_skipped gap_at_end "
+        "train_since_best closest_gap weights_sound trains_on steps_skipped gap_at_end trainer_names "
         "quality_after_best quality_gain "
         "quality_repeats train_accuracy entropy_left update_kl clipped_share value_times return_size "
         "reward_gain reward_is_constant reward_lost_at_once episode_changes cut_share "

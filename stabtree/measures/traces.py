@@ -259,9 +259,8 @@ def lr_restarts(run: Run, lr: Series, *, low_share: float, back_share: float = s
     `back_share` of that again.
     """
     if not run.resumes:
-        return Answer(
-            NO, (Evidence("the steps of the log never go back: no resume is seen", "lr", (), 0.0, low_share),)
-        )
+        text = "the steps of the log never go back: no resume is seen"
+        return Answer(NO, (Evidence(text, "lr", (), 0.0, low_share),))
     steps, values = finite(lr)
     for resume in run.resumes:
         at = int(np.searchsorted(steps, resume.to_step))
@@ -395,3 +394,14 @@ def peak_rate(run: Run, lr: Series | None) -> float | None:
             return float(values.max())
     known = run.setting("lr")
     return float(known) if isinstance(known, int | float) and known > 0 else None
+
+
+def rate_by(run: Run, step: int | None) -> float | None:
+    """Return the configured rate; where it rose far beyond that up to a step, the highest that was logged by then."""
+    planned, lr = peak_rate(run, None), run.get("lr")
+    if planned is None or lr is None or step is None:
+        return planned
+    steps, values = finite(lr)
+    before = values[: rows_upto(steps, step)]
+    begins_there = len(before) > 0 and before[0] <= 1.05 * planned  # else it is logged in another unit
+    return float(max(before)) if begins_there and before.max() > shared.FACTOR_SMALL * planned else planned

@@ -21,7 +21,7 @@ from stabtree.common.text import clean
 from stabtree.metrics.metric import Role
 from stabtree.metrics.role import describe_name
 from stabtree.metrics.table import MAX_NAME, axis, by_name, is_time, match, normalize, table, with_role, words
-from stabtree.metrics.vocabulary import TRAIN
+from stabtree.metrics.vocabulary import NOT_FINITE, STEPS_COUNTED, TRAIN
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -108,7 +108,7 @@ class Names(Struct, frozen=True, eq=False):
     def is_flag(self, column: str) -> bool:
         """Return whether a column's cells may be true or false; elsewhere these are no numbers."""
         metric = by_name().get(_meaning(self, column).role.partition("/")[0])
-        return metric is not None and metric.flag
+        return metric.flag if metric else counts_broken(column) is not None
 
     def wanted(self, column: str) -> bool:
         """Return whether the values of a column may be needed; others need not be parsed."""
@@ -169,7 +169,21 @@ def _wanted(names: Names, column: str) -> bool:
     inner = in_export(column)
     known = _meaning(names, column).role or part_of(column) or (inner and names.wanted(inner))
     reading = describe_name(column)
-    return bool(known or reading.loss or reading.role in _WANTED or normalize(column) == NAMELESS)
+    needed = reading.loss or reading.role in _WANTED or normalize(column) == NAMELESS
+    return bool(known or needed or counts_broken(column) is not None)
+
+
+@lru_cache(maxsize=8192)
+def counts_broken(name: str) -> bool | None:
+    """Return whether a count or flag says above 0 that values are not finite, or says so by 0; None for other names.
+
+    >>> counts_broken("n_nan_params"), counts_broken("grads_finite"), counts_broken("nan_iterations")
+    (True, False, None)
+    """
+    own = {*words(name)}
+    if own & STEPS_COUNTED or not own & {*NOT_FINITE, "finite"}:
+        return None
+    return bool(own & NOT_FINITE or "non" in own)
 
 
 @lru_cache(maxsize=1 << 15)

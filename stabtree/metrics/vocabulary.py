@@ -62,6 +62,9 @@ REWARD_FILLER = (
 )
 SCORE = _words("score scores mean avg average episode ep game team player agent total")
 # Beside what a score, and the column `r` of a monitor's file, is what was earned in an episode.
+# Words of a name that counts or flags what is not finite, and those of one that counts the steps with such values.
+NOT_FINITE = _words("nan nans inf infs nonfinite infinite")
+STEPS_COUNTED = _words("step steps iteration iterations batch batches skipped skips total time")
 EPISODES = _words("epsilon eps episode episodes ep_len episode_length l")
 
 HIGHER = _words(

@@ -12,12 +12,12 @@ from stabtree.common.answer import UNKNOWN, YES
 from stabtree.common.text import in_words
 from stabtree.diagnosis.account import unexplained
 from stabtree.diagnosis.act import how
+from stabtree.diagnosis.missing import ENDING
 from stabtree.measures.registry import any_floats
 from stabtree.report.advice import Action, do_now
 from stabtree.report.page import BADGES, Tick
 from stabtree.report.rows import quoted
 from stabtree.report.words import (
-    ENDING,
     at_step,
     badge,
     doubts,

@@ -15,6 +15,7 @@ from stabtree.common.passes import row_of, rows_before, rows_upto
 from stabtree.common.stats import median
 from stabtree.common.text import clean, counting, first_few, in_words
 from stabtree.context.find import context_of
+from stabtree.diagnosis.missing import ENDING, ending_questions
 from stabtree.frameworks.load import framework
 from stabtree.measures.nonfinite import which_terms
 from stabtree.measures.registry import finite
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from stabtree.run import Run, Series
 
 ENOUGH_ROWS = 20  # with fewer a run is not called healthy
-ENDING = "end"  # the kind of event of a finding that says how a run ended
 FEW_ROWS = 40  # below that a log has no windows, and may be too short for what must be judged
 NOTHING = "Nothing to do"  # how the advice of a leaf begins that needs no action
 MAX_ACCEPTED = 3  # accepted findings that a screen names
@@ -168,7 +168,8 @@ def other_half(diagnosis: Diagnosis) -> tuple[str, str]:
         states = (item for item in diagnosis.findings if item.is_alarm and ENDING not in item.leaf.events)
         state = next(states, None)
         return "State: ", step_prefix(state) + finding_title(state) if state else _progress(diagnosis.run)
-    ended = next((item for item in diagnosis.findings if ENDING in item.leaf.events), None)
+    parts = chain.from_iterable(item.parts for item in diagnosis.findings)
+    ended = next((item for item in parts if ENDING in item.leaf.events), None)
     told = ended is not None and ended.leaf.unended and main is None  # by the headline
     return ("Ended: ", finding_title(ended)) if ended is not None and not told else ("", "")
 
@@ -189,6 +190,10 @@ def _too_little(diagnosis: Diagnosis) -> str:
     """Say what keeps the run from a verdict, and what could be judged."""
     if diagnosis.faults:
         return f"Not judged: {diagnosis.faults[0].reason}"
+    how = ending_questions(diagnosis.tree)
+    open_end = next((miss.reason for miss in diagnosis.lacking if miss.id in how), "")
+    if open_end:
+        return f"Not judged: {open_end}"
     run, loss = diagnosis.run, diagnosis.run.get("loss")
     rows = 0 if loss is None else int(np.isfinite(loss.values).sum())
     # What is wrong with such a log; empty where the reason must say it.

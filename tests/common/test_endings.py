@@ -1,4 +1,4 @@
-"""The table of endings: each line that it gives as an example, and lines of ordinary logs."""
+"""The table of endings and its grammar: each line that the table gives as an example, and lines of ordinary logs."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ import time
 
 import pytest
 
-from stabtree.common.endings import ending_of, is_failure, table
+from stabtree.common.endings import UNCLEAR, ending_of, endings_of, is_failure, table
 from stabtree.tree.load import load_tree
 
 EXAMPLES = [(name, line) for name, lines in table().examples.items() for line in lines]
+# Not the planned end, and what no line at any other place than the end may report.
 ORDINARY = (
     "{'loss': 1.0, 'reached_preemption': False}",
     "preempted: False",
     "WARNING Sequence group 0 is preempted by PreemptionMode.RECOMPUTE mode",
     "Job 3 was not preempted",
     "enemies killed: 3",
-    "The player was Killed by the monster",
     "process hangup detection is enabled",
     "train Error 1 0.5",
     "Test Error: 0.1",
@@ -25,7 +25,6 @@ ORDINARY = (
     "loss: MeanSquaredError",
     "except ImportError:",
     "except torch.cuda.OutOfMemoryError:",
-    "except Exception:",
     "Registered SIGTERM handler",
     "INFO: installing signal handlers for SIGTERM and SIGINT",
     "Process finished with exit code 0",
@@ -37,21 +36,39 @@ ORDINARY = (
     "EarlyStopping counter: 3 out of 10",
     "early_stopping: True",
     "Training is finished in epoch: False",
+    "12 passed, 0 failed in 3 s",
+    "errors=0 warnings=3",
+    "1234 train COMPLETED 0:0",
+    "word error rate 0.07, failure rate 0.0",
+    "restartPolicy: OnFailure, max_failures: 3, abort_on_nan=True",
+    "dead neurons 3%",
+    "worker 3 died, restarted as pid 5521",
+    "Download failed, trying mirror",
+    "Optimization terminated successfully.",
+    "Patience ran out after 10 evaluations without improvement",
+    "| trial_1 | TERMINATED | 7000 |",
+    '    raise RuntimeError("Loss is NaN, stopping training")',
 )
 
 
 @pytest.mark.parametrize(("name", "line"), EXAMPLES)
 def test_an_example_has_its_ending(name: str, line: str) -> None:
-    """It is kept by its words, is of no other ending, and marks a log that holds nothing else."""
-    assert re.search(table().words, line, re.IGNORECASE)
-    assert ending_of(line) == name
-    assert bool(table().any.search(f"first line\n{line}\nlast line")) is is_failure(name)
+    """It is kept by its words, and is of no other ending."""
+    assert re.search(table().words, line.lower())
+    assert ending_of(line, last=True) == name
 
 
 @pytest.mark.parametrize("line", ORDINARY)
 def test_an_ordinary_line_has_no_ending(line: str) -> None:
-    """Words of endings in prose, in settings and in names of metrics report none."""
-    assert not is_failure(ending_of(line))
+    """Words of endings in prose, in settings and in names of metrics report none, also in the last line."""
+    assert not is_failure(ending_of(line, last=True))
+
+
+def test_words_count_only_in_the_last_lines() -> None:
+    """What failed while training went on did not end it, unless a program or a machine says so in its own form."""
+    assert ending_of("heartbeat lost", last=True) == UNCLEAR
+    assert ending_of("heartbeat lost") == ""
+    assert ending_of("Process exited with code 1") == "exit-status"
 
 
 def test_the_words_are_in_lower_case() -> None:
@@ -60,17 +77,17 @@ def test_the_words_are_in_lower_case() -> None:
 
 
 def test_every_ending_has_its_question() -> None:
-    """But for failures that other questions name by their message, and the planned end."""
+    """But for failures that other questions name by their message, what is left open, and the planned end."""
     questions = load_tree("errors").questions
     asked = {question.params.get("ending") for question in questions.values()} - {None}
     assert questions["E.exit-status"].test == "failed_without_reason"
-    assert asked | {"exit-status"} == table().patterns.keys() - {"failure", "finished"}
+    assert asked | {"exit-status", "failure", "finished", UNCLEAR} == table().examples.keys()
 
 
-def test_many_empty_lines_are_searched_once() -> None:
-    """What may stand before a word is looked for in its line, not from each empty line to the end of all."""
-    empty = "hello\n" + "\n" * 20_000
+def test_a_long_line_takes_no_longer_than_its_length() -> None:
+    """What may stand before a word, or between two, has a bound."""
     began = time.process_time()
-    assert table().any.search(empty) is None
-    assert table().any.search(f"{empty}  Killed\n") is not None
-    assert time.process_time() - began < 20
+    for piece in ("failed job ", "exit code ", "time memory ", "a: ", "  ", "job ", "0 ", "[", "x" * 300):
+        endings_of((piece * 400)[:400])
+        ending_of((piece * 400)[:400], last=True)
+    assert time.process_time() - began < 5

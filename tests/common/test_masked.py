@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import pytest
 
+from stabtree import loaders
 from stabtree.common import toml
 from stabtree.common.text import masked
 from tests.cli.command import run
+from tests.loaders.paths import logs
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 ADDRESSES = (
     "s3://K:PW@b",
@@ -70,6 +77,27 @@ def test_no_command_shows_a_secret(command: str) -> None:
         done = run(*command.split(), address)
         assert done.returncode == 2
         assert "PW" not in done.stdout + done.stderr
+
+
+def test_a_typed_secret_is_hidden_in_whatever_goes_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a traceback, in a file, however it is spelled; of the settings and the environment, too."""
+    folder = tmp_path / "s3:" / "KEY:SECRET/1@b"
+    logs.csv(folder / "run.csv")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HTTPS_PROXY", "http://me:SECRET2@h:1")
+    (tmp_path / "stabtree.toml").write_text('tree = "https://h/x?token=SECRET3"', encoding="utf-8")
+    run("diagnose", "s3:/KEY:SECRET/1@b/run.csv", "--output", "json=a.json", "--tree", "phase19")
+    assert "***" in (tmp_path / "a.json").read_text(encoding="utf-8")
+    assert "SECRET" not in (tmp_path / "a.json").read_text(encoding="utf-8")
+
+    def fails(*_: Any, **__: Any) -> None:
+        raise ZeroDivisionError("KEY%3ASECRET%2F1 key:secret/1 SECRET2 SECRET3")
+
+    monkeypatch.setattr(loaders, "find_runs", fails)
+    done = run("s3:/KEY:SECRET/1@b/run.csv", "--debug")
+    assert done.returncode == 4
+    assert "Traceback" in done.stderr
+    assert "ZeroDivisionError: *** *** *** ***" in done.stderr
 
 
 def test_a_dotted_key_of_usual_depth_is_read() -> None:

@@ -12,7 +12,6 @@ from stabtree.frameworks import load, recognise
 from stabtree.loaders.paths import stored
 from stabtree.loaders.text import messages
 from stabtree.tools.check.load import load_config
-from stabtree.tools.live import watch
 from tests.cli.command import run
 from tests.conftest import FIXTURES
 
@@ -38,7 +37,6 @@ CACHES = (
     recognise._by_columns,
     messages._printed,
     messages.error_words,
-    watch.last_line,
     stored._step,
 )
 

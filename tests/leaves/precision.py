@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from stabtree.run import Gap
 from tests.conftest import falling, make_run
-from tests.leaves.make import AT, ROWS, broken, growing, healthy, nan_at, nan_from, noisy, with_rerun
+from tests.leaves.make import AT, ROWS, broken, growing, healthy, nan_from, noisy, with_rerun
 
 if TYPE_CHECKING:
     from stabtree.run import Run
@@ -78,7 +79,7 @@ def sound() -> Run:
 RUNS: dict[str, Maker] = {
     "series-nonfinite": lambda: with_columns(entropy=nan_from(400, noisy(1.0))),
     "series-nonfinite-measured": lambda: with_columns(token_accuracy=nan_from(400, noisy(0.5))),
-    "series-nonfinite-passing": lambda: with_columns(value_loss=nan_at(400, noisy(1.0))),
+    "series-nonfinite-gone": lambda: make_run(healthy(), gaps=(Gap("grad_norm", 400, 499, 100, at_end=True),)),
     "nan-from-data": lambda: with_rerun(broken(300, 7), broken(300, 7)),
     "nan-from-numerics": lambda: with_rerun(broken(300), broken(420)),
     "nan-not-repeated": lambda: with_rerun(broken(300), make_run(healthy())),

@@ -8,11 +8,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from stabtree import diagnose
+from stabtree.common.answer import UNKNOWN
 from stabtree.loaders import load_run
+from stabtree.tree.model import Severity
 from tests.conftest import falling
 from tests.loaders.make import write
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 LOSS = [f"{value:.4f}" for value in falling(400)]
@@ -60,14 +64,58 @@ def test_last_rows_without_a_loss_are_a_gap(tmp_path: Path, count: int) -> None:
     assert [(gap.metric, gap.first_step, gap.rows) for gap in run.gaps] == [("loss", 400 - count, count)]
 
 
-@pytest.mark.parametrize(
-    "text", ["tensor(nan)", "qNaN", "#NUM!", "#DIV/0!", "tensor(inf, device='cuda:0')", "diverged"]
-)
-def test_more_words_for_not_finite(tmp_path: Path, text: str) -> None:
-    """What frameworks and spreadsheets write for NaN is read as not finite, not as a missing cell."""
-    lines = [f"{i};{LOSS[i] if i < 399 else text}" for i in range(400)]
-    run = load_run(write(tmp_path, rows("step;loss", lines)))
-    assert not np.isfinite(run.series["loss"].values[-1])
+FORMS: dict[str, Callable[[int, str], str]] = {
+    "text": lambda step, loss: f"step {step} loss {loss}",
+    "signs": lambda step, loss: f"iter {step}/400 | loss: {loss} | lr 0.001",
+    "csv": lambda step, loss: f"{step};{loss}",
+    "jsonl": lambda step, loss: json.dumps({"step": step, "loss": loss}),
+}
+BROKEN = [
+    "qNaN",
+    "-nan(ind)",
+    "NaN (skipped)",
+    "#DIV/0!",
+    "diverged",
+    "1.#QNAN0",
+    "-1.#IND",
+    "Array(nan, dtype=float32, weak_type=True)",
+]
+BROKEN += ["Tensor(shape=[1], dtype=float32, place=Place(gpu:0), stop_gradient=False,\n   [nan])", "np.float32(inf)"]
+BROKEN += [
+    "tensor(inf, device='cuda:0')",
+    "<tf.Tensor: shape=(), dtype=float32, numpy=nan>",
+    "Tensor(shape=[], value= nan)",
+]
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("word", [*BROKEN, "ERR", "undefined", "********", "nil", "infK"])
+def test_a_word_in_the_place_of_a_number_is_never_lost(tmp_path: Path, word: str, form: str) -> None:
+    """What libraries print for NaN is read as that; any other word is a cell that could not be read."""
+    shown = f'"{word}"' if form == "csv" else word
+    lines = [FORMS[form](step, LOSS[step] if step < 398 else shown) for step in range(400)]
+    run = load_run(write(tmp_path, rows("step;loss" * (form == "csv"), lines).lstrip()))
+    use = next(use for use in run.sources[0].columns if use.metric == "loss")
+    assert (use.nonfinite, use.misread, use.misread_last) == ((2, 0, 0) if word in BROKEN else (0, 2, 2))
+
+
+CUT: dict[str, tuple[str, str]] = {
+    "400;na": ("csv", UNKNOWN),
+    "400;i": ("csv", UNKNOWN),
+    "400;0.": ("csv", Severity.OK),
+    '{"step": 400, "loss": NaN, "lr": \n': ("jsonl", Severity.CRITICAL),
+    '{"step": 400, "loss": Na': ("jsonl", UNKNOWN),
+    '{"step": 400, "loss": 0.': ("jsonl", Severity.OK),
+    "step 400 loss in": ("text", UNKNOWN),
+}
+
+
+@pytest.mark.parametrize("last", CUT)
+def test_a_cut_line_that_may_hide_a_nan_is_no_pass(tmp_path: Path, last: str) -> None:
+    """A number that is cut hides nothing."""
+    form, verdict = CUT[last]
+    whole = rows("step;loss" * (form == "csv"), [FORMS[form](step, loss) for step, loss in enumerate(LOSS)])
+    assert diagnose(load_run(write(tmp_path, whole.lstrip() + last))).verdict == verdict
 
 
 @pytest.mark.parametrize("series", [{"loss": [2.0, [1]]}, {"loss": [2.0, 1.0], "batch_id": [[1], {"a": 2}]}])

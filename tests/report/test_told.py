@@ -40,9 +40,9 @@ def news(outcome: Outcome, run: str = "run.csv", *, again: bool = False) -> News
 
 
 def test_the_line_says_where_the_run_is(pulse: Round) -> None:
-    """It holds the verdict, the loss, the step, and the time since the last row."""
+    """It holds the verdict, the step, and the time since the last row."""
     line = status_line(pulse, "run.csv", RenderOptions(width=119))
-    assert re.fullmatch(r"CRITICAL  loss [0-9.]+  step [0-9,]+  last row 3s ago", line)
+    assert re.fullmatch(r"CRITICAL  step [0-9,]+  last row 3s ago", line)
 
 
 @pytest.mark.parametrize("width", [20, 27, 40, 80])
@@ -55,7 +55,7 @@ def test_the_line_fits(pulse: Round, found: Outcome, width: int, ascii_: bool) -
         line = status_line(status, EVIL, RenderOptions(width=width, ascii=ascii_))
         assert len(line) <= width
         assert line.isprintable()
-    assert "3 runs: 2 critical, 1 not read".startswith(status_line(several, "", RenderOptions(width=width))[:20])
+    assert "1 NOT READ, 2 CRITICAL".startswith(status_line(several, "", RenderOptions(width=width))[:20])
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 120])

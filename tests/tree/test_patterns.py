@@ -53,5 +53,5 @@ def test_a_broken_pattern_is_told() -> None:
 def test_every_shipped_pattern_may_be_tried() -> None:
     """No pattern of the trees that come with stabtree is one that a user's tree could not have."""
     said = [str(node.params["pattern"]) for node in load_trees().questions.values() if "pattern" in node.params]
-    assert len(said) >= 30
+    assert len(said) >= 20
     assert not any(map(pattern_problem, said))

@@ -174,9 +174,9 @@ def opened_by(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The files that are opened from now on."""
     opened: list[str] = []
 
-    def look(path: str) -> Source:
+    def look(path: str, contents: bytes | None = None) -> Source:
         opened.append(path)
-        return open_source(path)
+        return open_source(path, contents)
 
     monkeypatch.setattr("stabtree.loaders.paths.read.open_source", look)
     return opened

@@ -69,7 +69,6 @@ def choose(table: Table, names: Names, *, alone: bool) -> Choice:
 
     `alone` says whether the table is the whole run; in one of several files held-out data prove no training.
     """
-    names = _with_best(table, names)
     choice = Choice(names, readings(table, names))
     if one := one_series(table, names):
         column, metric, note, kind = one
@@ -101,23 +100,6 @@ def choose(table: Table, names: Names, *, alone: bool) -> Choice:
             kind = roles.POLICY
         choice = replace(choice, kind=kind)
     return _with_measures(table, choice, loss)
-
-
-def _with_best(table: Table, names: Names) -> Names:
-    """Read the quality that the trainer calls the best; so a loss, where a column holds its highest value so far."""
-    if not names.asked.keys().isdisjoint(("eval_quality", "eval_loss")):
-        return names
-    columns = {name: column for name, column in table.columns.items() if column and column.count}
-    measured = [name for name, column in columns.items() if describe_name(name).held_out and table.best in column.held]
-    for name in sorted(measured, key=names.role, reverse=True):  # a known one first
-        if describe_name(name).role is Role.QUALITY and describe_name(name).better == roles.HIGHER:
-            return names.with_column("eval_quality", name)
-    best = [column.held for name, column in columns.items() if "best" in words(name) and not is_constant(column)]
-    for name in [name for name in columns if best and names.role(name) == "eval_loss"]:
-        highest = np.maximum.accumulate(columns[name].held)
-        if any(np.array_equal(highest, other) for other in best):
-            return names.with_column("eval_quality", name)
-    return names
 
 
 def _without_loss(table: Table, choice: Choice, *, alone: bool) -> Choice:
@@ -221,9 +203,8 @@ def _with_measures(table: Table, choice: Choice, loss: str) -> Choice:
 def _unknown(table: Table, choice: Choice, role: Role) -> dict[str, Column]:
     """Return the columns of a role that hold values and carry no metric yet."""
     of_role = {name: table.columns[name] for name, reading in choice.readings.items() if reading.role is role}
-    return {
-        name: column for name, column in of_role.items() if column and is_usable(column) and not choice.names.role(name)
-    }
+    usable = {name: column for name, column in of_role.items() if column and is_usable(column)}
+    return {name: column for name, column in usable.items() if not choice.names.role(name)}
 
 
 def _known(table: Table, names: Names) -> frozenset[str]:
@@ -244,9 +225,8 @@ def _has_course(table: Table, names: Names) -> bool:
     if any(names.counts(name) or normalize(name) in CLOCKS for name in table.columns):
         return True
     labelled = any(column is None or column.coded or column.bad for column in table.columns.values())
-    rewarded = any(
-        like.role is Role.REWARD and (like.named or like.metric) for like in map(describe_name, table.columns)
-    )
+    described = map(describe_name, table.columns)
+    rewarded = any(like.role is Role.REWARD and (like.named or like.metric) for like in described)
     return rewarded and table.rows >= MIN_ROWS and not labelled
 
 

@@ -11,12 +11,14 @@ from msgspec.structs import replace
 from stabtree.common.errors import NoRowsError, StabtreeError
 from stabtree.common.lazy import np
 from stabtree.common.passes import sound_rows
+from stabtree.common.stats import stretches, true_at_end
 from stabtree.common.text import clean, first_few
 from stabtree.loaders.assemble.choice import Choice, choose, is_usable, with_derived
+from stabtree.loaders.assemble.course import without_filler
 from stabtree.loaders.assemble.steps import MAX_STEP, Steps, from_column, of_role, settle, steps_of, whole_steps
 from stabtree.loaders.source import NAME_METRICS
 from stabtree.metrics.metric import Role
-from stabtree.metrics.names import AXES, NAMELESS, PHASE, RUN, SHOWN, STEP, Names, check_columns, part_of
+from stabtree.metrics.names import AXES, EPOCH, NAMELESS, PHASE, RUN, SHOWN, STEP, Names, check_columns, part_of
 from stabtree.metrics.role import DENSER, FAR_MORE, UNKNOWN, describe_name
 from stabtree.metrics.table import by_name, is_time, normalize, words
 from stabtree.run import ColumnUse, FileUse
@@ -76,17 +78,17 @@ def to_rows(table: Table, names: Names, *, alone: bool = True) -> MetricRows:
     _check_items(table, names)
     if table.counter and names.role(table.counter) not in AXES:  # it counts the rows, whatever its name
         names = replace(names, step_column=table.counter)
+    steps = steps_of(table, names)
+    table = without_filler(table, steps.values, next((column for _, column in of_role(table, EPOCH, names)), None))
     table, names, summed, derived = with_derived(table, names.spelled_as_in(table.columns))
     choice = choose(table, names, alone=alone)
     if not choice.enough and not table.ended_in_error:
         raise _no_loss(table, names)
-    names = choice.names
-    used = _carriers(table, names)
+    names, used = choice.names, _carriers(table, choice.names)
     columns = {role: column for role, name in used.items() if (column := table.columns[name])}
     metrics = {role: column for role, column in columns.items() if role not in AXES and column.count}
     if "loss" in used and "loss" not in metrics:
         raise _empty_loss(table, used["loss"], names)
-    steps = steps_of(table, names)
     bad = [
         f"Cells of {clean(used[role], 40)} that are not numbers: {column.bad}, not logged ({column.bad_example})."
         for role, column in columns.items()
@@ -171,7 +173,12 @@ def _use(name: str, table: Table, plan: Plan) -> ColumnUse:
     if role == "step" and whole_steps(column) is None:
         wrong += int(np.count_nonzero((held < 0) | (held >= MAX_STEP) | (held != np.floor(held))))
     why = "labels" * column.coded or f"{column.bad} cells are not numbers" * (column.bad > 0)
-    return replace(use, metric=role, why=why, misread=wrong, filled=column.count + column.bad)
+    last = 0
+    if column.bad and column.garbled is not None:
+        garbled = column.garbled[column.garbled | column.mask]
+        last = true_at_end(garbled)
+        last *= last > max((end - begin for begin, end in stretches(garbled[: len(garbled) - last])), default=0)
+    return replace(use, metric=role, why=why, misread=wrong, misread_last=last, filled=column.count + column.bad)
 
 
 def _ignored(name: str, role: str, table: Table, plan: Plan) -> str:

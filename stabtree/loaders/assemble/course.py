@@ -2,27 +2,43 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+import math
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from stabtree.common.lazy import np
-from stabtree.common.passes import extremes, never_falls
-from stabtree.common.shared import FACTOR, ROWS_LONG, ROWS_SHORT, SHARE_HALF, SHARE_MOST, SHARE_SOME
+from stabtree.common.passes import extremes, increases, never_falls
+from stabtree.common.shared import (
+    FACTOR,
+    FACTOR_LARGE,
+    FACTOR_SMALL,
+    ROWS_LONG,
+    ROWS_SHORT,
+    SHARE_HALF,
+    SHARE_MOST,
+    SHARE_SOME,
+)
 from stabtree.common.stats import median, true_at_end
+from stabtree.common.text import clean
+from stabtree.metrics.metric import Role
+from stabtree.metrics.role import HIGHER, describe_name
 from stabtree.metrics.table import is_time
-from stabtree.run import Gap, Resume
+from stabtree.run import MISSED_ROWS, Gap, Resume
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from stabtree.common.lazy import Bools, Floats, Ints
-    from stabtree.loaders.table import Column
+    from stabtree.loaders.table import Column, Table
     from stabtree.run import Series, Setting
 
     SeriesByName = dict[str, Series]
+    # The rule by which a column was due in some rows, those, (n,), the rows that it is about, (n,), and the logarithm
+    # of how many rules of its kind there are.
+    Layout = tuple[str, Bools, Bools, float]
 
 # A log goes back at a resume, a few times at most. One that goes back more often is out of order, and so is one that
 # goes back in such a share of its rows and hardly repeats a step: what is resumed runs some steps again.
@@ -31,11 +47,11 @@ WATCHED = ("loss", "grad_norm", "lr", "loss_scale")
 EVALUATED = frozenset(("eval_loss", "eval_quality"))
 MIN_ROWS = 3
 BY_CHANCE = 0.001  # how often single missing values may come together so by chance
+FITS = 0.02  # how often measured rows may fit a layout by chance
+MAX_LAYOUTS = 20  # kinds of rows that each column is compared with
 PLACEHOLDER_SCALES = (-1.0, 1.0)  # what DeepSpeed and Megatron print where no scaler is in use
 MASKED_ROWS = 2  # rows to the end with a gradient of 0; one is enough where it is NaN
 RL_SIGNS = frozenset(("reward_std", "frac_reward_zero_std"))  # a policy's loss moves without a gradient, too
-SLOPE = (0.75, 1.25)  # of log grad_norm over log loss_scale: 1 when the norm is multiplied by the scale
-AMOUNT, SAME = 2.0, 1e-6  # a running sum grows by the same amount in every row, but for such a factor; and exactly
 
 
 class History(Struct, frozen=True):
@@ -70,6 +86,7 @@ def history(steps: Ints, carries: Bools, broken: Bools) -> History:
         times = f"{len(back):,} time{'s' * (len(back) != 1)}"
         note = f"The log is out of order: its steps go back {times}. Its rows were put in the order of their steps."
         return History(None, notes=(note,))
+    whole = distinct[0] <= MISSED_ROWS * median(apart)  # others go back to a checkpoint
     keep = np.ones(len(steps), dtype=np.bool_)
     resumes: list[Resume] = []
     fresh: list[int] = []
@@ -84,7 +101,7 @@ def history(steps: Ints, carries: Bools, broken: Bools) -> History:
         if again < 2 or len(left) < 2 or seen[end - 1] < steps[left].min():
             stray += 1
             continue
-        if len(left) == np.count_nonzero(keep[: rows[begin]] & carries[: rows[begin]]):
+        if whole and len(left) == np.count_nonzero(keep[: rows[begin]] & carries[: rows[begin]]):
             fresh.append(from_step)
             resumes.clear()  # they were of the attempt before
         else:
@@ -98,6 +115,120 @@ def history(steps: Ints, carries: Bools, broken: Bools) -> History:
     if stray:
         notes.append(f"Rows out of order: {stray}, put in the place of their step.")
     return History(None if keep.all() else keep, tuple(resumes), tuple(notes))
+
+
+def without_filler(table: Table, steps: Ints, epochs: Column | None) -> Table:
+    """Take a NaN for an empty cell where its column was not due to be measured, and note when it was due.
+
+    Frames and arrays need a value in every row: a column that is measured now and then holds NaN in between. When it
+    was due follows from the rows that hold a number. A NaN in such a row stays, and so does every NaN of a column whose
+    rows follow no rule. `steps` and `epochs` are those of the rows.
+    """
+    columns = {name: column for name, column in table.columns.items() if column and not column.coded}
+    broken = {name: column for name, column in columns.items() if not extremes(column).finite}
+    numbers = {name: column.mask & ~np.isnan(column.values) for name, column in broken.items()}
+    between = {name: rows for name, rows in numbers.items() if _comes_back(broken[name].mask, rows)}
+    if not between:
+        return table
+    distinct = {rows.tobytes(): (name, rows) for name, rows in reversed(between.items())}
+    kinds = sorted(distinct.values(), key=lambda kind: -np.count_nonzero(kind[1]))[:MAX_LAYOUTS]
+    sure = {}  # the quality of a model that is NaN is a number, if a low one
+    for name, column in columns.items():
+        rows, reading = numbers.get(name, column.mask), describe_name(name)
+        if reading.role is Role.QUALITY and reading.better == HIGHER and np.mean(rows) <= SHARE_HALF:
+            sure[name] = rows
+    found: dict[tuple[bytes, bytes, bool], Layout | None] = {}
+    notes = []
+    for name, rows in between.items():
+        logged = broken[name].mask
+        key = rows.tobytes(), logged.tobytes(), name in sure
+        if key not in found:
+            layouts = chain(
+                _apart(logged, rows, kinds),
+                _periods(steps, logged, rows),
+                _epochs(epochs, rows),
+                ((f"where {clean(one, 40)} is", other, logged, 0.0) for one, other in sure.items() if name not in sure),
+            )
+            found[key] = next((one for one in layouts if _fits(logged, rows, one)), None)
+        if layout := found[key]:
+            when, due, of, _ = layout
+            broken[name] = replace(broken[name], logged=rows | (logged & of & due))
+            notes.append(f"{clean(name, 40)} is measured {when}: NaN in other rows is filler, taken as not logged.")
+    return replace(table, columns={**table.columns, **broken}, notes=(*table.notes, *notes))
+
+
+def _comes_back(logged: Bools, rows: Bools) -> bool:
+    """Return whether some cell of a column is NaN before the last one that holds a number."""
+    return bool(rows.any() and (logged & ~rows)[: len(rows) - int(np.argmax(rows[::-1]))].any())
+
+
+def _fits(logged: Bools, rows: Bools, layout: Layout) -> bool:
+    """Return whether nearly all rows that hold a number were due, which they would hardly be by chance."""
+    _, due, of, free = layout
+    size, places, fitting = (int(np.count_nonzero(of & one)) for one in (logged, logged & due, rows & due))
+    if not fitting or fitting < SHARE_MOST * np.count_nonzero(of & rows):
+        return False
+    few, many = (math.lgamma(one + 1) - math.lgamma(one - fitting + 1) for one in (places, size))
+    return few - many + free < math.log(FITS)
+
+
+def _apart(logged: Bools, rows: Bools, kinds: Sequence[tuple[str, Bools]]) -> Iterator[Layout]:
+    """Yield the rows in which another column is NaN, if no row holds both: rows of training and of evaluation."""
+    last = len(rows) - int(np.argmax(rows[::-1]))
+    for name, other in kinds:
+        if not (rows & other).any() and np.count_nonzero((other & logged)[:last]) >= MIN_ROWS:
+            yield f"where {clean(name, 40)} is not", ~other, logged, 0.0
+
+
+def _periods(steps: Ints, logged: Bools, rows: Bools) -> Iterator[Layout]:
+    """Yield the rows that are due every so many steps, or a row later; the ends of the log may be measured besides."""
+    rising = increases(steps)
+    at, own = (steps[of] if rising else np.unique(steps[of]) for of in (logged, rows))
+    if len(own) < 2:
+        return
+    apart, gaps = median(np.diff(at)), np.diff(own)
+    lengths, counts = np.unique(gaps, return_counts=True)
+    usual_gaps = gaps[gaps <= FACTOR_SMALL * median(gaps)]
+    for usual, slack in ((float(lengths[np.argmax(counts)]), 0.0), (float(usual_gaps.mean()), apart)):
+        turns = np.maximum(1, np.rint(gaps / usual))
+        fits = np.abs(gaps - turns * usual) <= slack
+        inner = slice(int(own[0] == at[0] and not fits[0]), len(fits) - int(own[-1] == at[-1] and not fits[-1]))
+        if usual < 2 * apart or not fits[inner].any() or np.mean(fits[inner]) < SHARE_MOST:
+            continue
+        # A stretch may lack the numbers of some turns; behind the last number all do.
+        lengths_of_turn = np.append(np.where(fits, gaps / turns, np.inf), gaps[fits & (turns == 1)].max(initial=usual))
+        stretch = np.searchsorted(own, steps, side="right") - 1
+        turn, late = np.divmod(steps - own[np.maximum(stretch, 0)], lengths_of_turn[np.maximum(stretch, 0)])
+        missed = (stretch >= 0) & (turn >= 1) & (turn < np.append(turns, np.inf)[stretch]) & (late < max(slack, 0.5))
+        first, last = own[inner.start], own[inner.stop]
+        # The first number tells nothing of the period, unless it stands at the end of the first one.
+        whole = first + apart - at[0] == usual
+        of = (whole | (steps > first)) & ((last < own[-1]) <= (steps != own[-1]))
+        free = math.log(usual / apart) + math.log(FACTOR) * np.count_nonzero(fits) * bool(slack)
+        yield f"every {usual:,.4g} steps", missed | (rows if rising else np.isin(steps, own)), of, free
+
+
+def _epochs(epochs: Column | None, rows: Bools) -> Iterator[Layout]:
+    """Yield the last rows of the epochs, or the first ones, from the first number on."""
+    if epochs is None or not extremes(epochs).finite:
+        return
+    turns = np.diff(np.floor(epochs.values)) != 0
+    since = np.arange(len(rows)) >= np.argmax(rows)
+    yield "at the end of each epoch", np.append(turns, False), since, 0.0
+    yield "at the beginning of each epoch", np.append([False], turns), since, 0.0
+
+
+def _missed_evaluations(series: Mapping[str, Series]) -> Iterator[Gap]:
+    """Yield the evaluations at even intervals that were due up to the last step of training, and never came."""
+    end = max((int(one.steps[-1]) for name, one in series.items() if name not in EVALUATED), default=0)
+    for metric in EVALUATED & series.keys():
+        seen = series[metric].steps
+        apart = np.diff(seen[-ROWS_LONG:])
+        if len(seen) < ROWS_SHORT or np.ptp(apart):
+            continue
+        missing = (end - int(seen[-1])) // int(apart[0])
+        if missing >= ROWS_SHORT:
+            yield Gap(metric, int(seen[-1] + apart[0]), end, missing, at_end=True)
 
 
 def find_gaps(
@@ -128,6 +259,16 @@ def find_gaps(
         busy, due = (np.setdiff1d(steps[rows & lacking], logged.steps) for rows in (training, beside_rate))
         quiet = np.setdiff1d(steps[(training | ~other) & lacking], logged.steps)
         gaps += _gaps(metric, logged.steps, (busy, due, quiet))
+    gaps += _missed_evaluations(series)
+    every = max((one.steps for one in series.values()), key=len, default=steps[:0])
+    apart = np.diff(every)
+    at = int(np.append(apart, 0).argmax())
+    if ROWS_SHORT <= at < len(apart) - ROWS_SHORT:
+        # No row is left of a stretch, as where a disk was full: as long as all others, and far longer than each.
+        others, usual = np.delete(apart, at), median(apart)
+        if apart[at] > max(SHARE_HALF * apart.sum(), ROWS_LONG * usual, FACTOR_LARGE * others.max()):
+            missing = int(apart[at] / usual) - 1
+            gaps.append(Gap("step", int(every[at]) + 1, int(every[at + 1]) - 1, missing, at_end=False))
     return tuple(sorted(gaps, key=lambda gap: gap.first_step))
 
 
@@ -173,44 +314,13 @@ def interpret(series: Mapping[str, Series], config: Mapping[str, Setting]) -> tu
     dtype = config["dtype"].value if "dtype" in config else None
     meant = dict(series)
     with np.errstate(all="ignore"):  # NaN and infinity are data here
-        notes = [
-            *(_running_sum(meant, metric) for metric in ("loss", "eval_loss")),
-            _placeholder_scale(meant, dtype),
-            _placeholder_norm(meant),
-            _masked_nan(meant),
-            _scaled_norm(meant),
-        ]
+        notes = [_placeholder_scale(meant, dtype), _placeholder_norm(meant), _masked_nan(meant)]
     return meant, tuple(filter(None, notes))
 
 
 def _frozen(series: Series, values: Floats) -> Series:
     values.flags.writeable = False
     return replace(series, values=values)
-
-
-def _running_sum(meant: SeriesByName, metric: str) -> str:
-    """Replace a loss that was summed up over the run, or over each epoch of it, by what each row adds; return the note.
-
-    Such a sum begins at what one row adds, and each row adds about the same. Where it falls, it begins anew.
-    """
-    loss = meant.get(metric)
-    if loss is None or len(loss) < ROWS_LONG or not 0 < loss.values[0] < loss.values[1] < loss.values[2]:
-        return ""
-    added = np.diff(loss.values, prepend=0.0)
-    anew = added < 0
-    added[anew] = loss.values[anew]
-    sound = added[np.isfinite(added)]
-    begins = np.count_nonzero(anew)
-    if len(sound) < ROWS_LONG or (1 + begins) * ROWS_SHORT > len(sound):
-        return ""
-    usual = median(sound)
-    about = usual > 0 and sound.min() > usual / AMOUNT and sound.max() < usual * AMOUNT
-    if not about or np.ptp(sound[1:]) <= SAME * usual:  # a straight line was made by no training
-        return ""
-    meant[metric] = _frozen(loss, added)
-    since = "begins anew now and then and otherwise " * bool(begins)
-    text = f"{metric} {since}grows by about {usual:.3g} in every row"
-    return f"{text}: it is a running sum, and what each row adds is judged."
 
 
 def _placeholder_scale(meant: SeriesByName, dtype: object) -> str:
@@ -273,37 +383,4 @@ def _masked_nan(meant: SeriesByName) -> str:
     return (
         f"From step {int(loss.steps[first]):,} on the loss is written as {float(loss.values[-1]):g} while grad_norm is "
         "NaN or 0, as trainers do that filter NaN out of their logs (logging_nan_inf_filter): read as NaN."
-    )
-
-
-def _scaled_norm(meant: SeriesByName) -> str:
-    """Divide a grad_norm that was logged before unscaling, so that it moves with the loss scale; return the note.
-
-    On a skipped step the old norm is written once more; those rows are left out.
-    """
-    if not meant.keys() >= {"grad_norm", "loss_scale"}:
-        return ""
-    norm, scale = meant["grad_norm"], meant["loss_scale"]
-    if extremes(scale).finite and extremes(scale).highest < FACTOR * extremes(scale).lowest:
-        return ""  # it must have moved by two halvings at least
-    at = np.searchsorted(scale.steps, norm.steps, side="right") - 1
-    by = np.where(at >= 0, scale.values[np.maximum(at, 0)], np.nan)
-    scaled = np.isfinite(by) & (by > 0)
-    stale = np.append([False], (np.diff(norm.values) == 0) & (np.diff(by) != 0))
-    usable = scaled & np.isfinite(norm.values) & (norm.values > 0) & ~stale
-    by_log, norm_log = np.log(by[usable]), np.log(norm.values[usable])
-    if len(by_log) < ROWS_SHORT or np.ptp(by_log) < np.log(FACTOR):
-        return ""
-    if np.var(norm_log - by_log) > (1 - SHARE_MOST) * np.var(norm_log):
-        return ""  # the scale does not explain the norm
-    off = by_log - by_log.mean()
-    slope = float((off * (norm_log - norm_log.mean())).sum() / (off**2).sum())
-    if not SLOPE[0] < slope < SLOPE[1]:
-        return ""
-    values = np.where(scaled, norm.values / np.where(scaled, by, 1.0), norm.values)[~stale]
-    meant["grad_norm"] = _frozen(replace(norm, steps=norm.steps[~stale], divided_by="loss_scale"), values)
-    left_out = f"; {int(stale.sum()):,} rows of skipped steps repeat the old norm and are left out" * bool(stale.any())
-    return (
-        f"grad_norm goes with the loss scale (slope {slope:.2f} in logarithms), so it was logged before unscaling: "
-        f"divided by the scale{left_out}."
     )

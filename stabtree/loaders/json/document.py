@@ -73,7 +73,7 @@ def records_table(source: Source, format_: str, entries: list[Any], names: Names
 
 def add_entries(rows: JsonRows, entries: list[Any], what: str) -> None:
     """Add the records of a list."""
-    if dropped := rows.add_all(entries):
+    if dropped := rows.add_all(entries, range(1, len(entries) + 1)):
         rows.notes.append(f"{what} that are not objects: {dropped:,}, skipped.")
 
 

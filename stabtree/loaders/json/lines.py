@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean
 from stabtree.loaders.json.rows import JsonRows
-from stabtree.loaders.source import HEAD_BYTES, NAME_METRICS, Sure
+from stabtree.loaders.source import HEAD_BYTES, NAME_METRICS, Sure, lines_of
 from stabtree.loaders.table import Skips, Table
 from stabtree.loaders.tables.collected import long_table
 
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 # printf writes `nan` and `-inf`, which JSON does not know even in Python's dialect.
 _BARE = re.compile(r"(?<=[:\[,\s])([+-]?)(nan|inf|infinity)(?=\s*[,}\]])", re.IGNORECASE)
+# A cut pair whose value may be NaN, Infinity or null.
+_BEGUN = re.compile(r'\s*"([^"]+)"\s*:\s*(-?(?:n(?:an?|ul?)?|i\w{0,6}))\s*', re.IGNORECASE)
 # The stream of a piece of printed text in Docker's, Kaggle's and CloudWatch's spellings.
 _STREAM = re.compile(r'"(?:stream|stream_name|fd|source)"\s*:\s*"std(?:out|err)"')
 _BETWEEN = re.compile(r"[\s,]*")
@@ -156,9 +158,9 @@ def read(source: Source, names: Names) -> tuple[Table, ...]:
     first = 1
     for block in lines.blocks():
         if objects := _block_of_objects(block):
-            rows.add_all(objects, first)
+            rows.add_all(objects, range(first, first + len(objects)))
         else:
-            _add_lines(block.split("\n"), first, rows, skips)
+            _add_lines(block, first, rows, skips)
         first += block.count("\n")
     if not (rows.keys or rows.runs.config or rows.long):
         empty = "its objects hold no metrics, only lists or nothing"
@@ -168,20 +170,35 @@ def read(source: Source, names: Names) -> tuple[Table, ...]:
     return (replace(table, skipped=tuple(skips.first), skipped_count=skips.count), *others)
 
 
-def _add_lines(lines: list[str], first: int, rows: JsonRows, skips: Skips) -> None:
+def _add_lines(block: str, number: int, rows: JsonRows, skips: Skips) -> None:
     """Add the object of each line, the first of which has this number; count those that hold none."""
-    objects: list[Any] = []
-    for number, line in enumerate(lines, first):
-        objects.append(None)
-        if not line.strip(" \t\0"):
+    objects, places = list[Any](), list[int]()
+    for line in lines_of(block):
+        text = line.strip(" \t\n\0")
+        if text[:1] == "{":
+            try:
+                objects.append(parse_fast(line))
+            except ValueError as error:
+                skips.add(number, clean(error, 120))
+                objects.append(_begun(line))
+            places.append(number)
+        elif text:
+            skips.add(number, "is no JSON object", line)
+        number += 1 + line.count("\n")
+    rows.add_all(objects, places)
+
+
+def _begun(line: str) -> dict[str, Any] | None:
+    """Return what a cut line holds of an object, if that is not finite, or cut where it may be; None otherwise."""
+    whole, _, last = line.rpartition(",")
+    for text in (line, whole):
+        if (found := parse_object(f"{text}}}")) is None:
             continue
-        try:
-            objects[-1] = parse_fast(line)
-            if not isinstance(objects[-1], dict):
-                skips.add(number, f"is no JSON object: {clean(line, 40)!r}")
-        except ValueError as error:
-            skips.add(number, clean(error, 120))
-    rows.add_all(objects, first)
+        if text is whole and (cut := _BEGUN.fullmatch(last)):
+            found[cut[1]] = f"{cut[2]}…"
+            return found
+        return found if any(isinstance(cell, float) and not math.isfinite(cell) for cell in found.values()) else None
+    return None
 
 
 def _block_of_objects(block: str) -> list[Any]:

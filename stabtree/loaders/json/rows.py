@@ -134,12 +134,12 @@ class JsonRows(Struct):
         else:
             self._append([row], [line])
 
-    def add_all(self, entries: Sequence[Any], first_line: int = 1) -> int:
-        """Append the objects of a list, each in a line of its own; return how many entries are none."""
+    def add_all(self, entries: Sequence[Any], places: Sequence[int]) -> int:
+        """Append the objects of a list, `places[i]` the line of the i-th entry; return how many entries are none."""
         dropped = len(entries)
         for begin in range(0, len(entries), PENDING):
             block = entries[begin : begin + PENDING]
-            lines = [line for line, row in enumerate(block, first_line + begin) if isinstance(row, dict)]
+            lines = [line for line, row in zip(places[begin:], block, strict=False) if isinstance(row, dict)]
             rows = [row for row in block if isinstance(row, dict)]
             dropped -= len(rows)
             if self.long or any(_may_be_config(keys, self.names) for keys in dict.fromkeys(map(tuple, rows))):

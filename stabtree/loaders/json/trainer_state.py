@@ -51,9 +51,7 @@ def read(source: Source, names: Names) -> Table:
     if len(points) < len(entries):
         notes.append("The trainer's summary of the run was left out: its train_loss is a mean over all steps.")
     config, wrong = read_config({key: value for key, value in state.items() if key != "log_history"})
-    best = state.get("best_metric")
-    best = float(best) if isinstance(best, int | float) else None
-    return replace(table, config={**table.config, **config}, notes=(*notes, *table.notes, *wrong), best=best)
+    return replace(table, config={**table.config, **config}, notes=(*notes, *table.notes, *wrong))
 
 
 def _state(source: Source, notes: list[str]) -> dict[str, Any]:

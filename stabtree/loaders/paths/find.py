@@ -65,7 +65,6 @@ class Unit(Struct, frozen=True):
     folder: str  # the folder
     files: tuple[str, ...] = ()  # names of logs in it; none stand for the folder as a whole
     named: bool = False  # whether somebody named these files, so that each is read or refused
-    linked: bool = False  # whether a link led here, so that it may be led to again
 
     @property
     def path(self) -> str:
@@ -79,29 +78,32 @@ class Unit(Struct, frozen=True):
 
 
 class Listing(Struct):
-    """The names in a folder, in order and without what is hidden; `special` are pipes, sockets and dead links."""
+    """The names in a folder, in order and without what is hidden."""
 
     folders: list[str] = field(default_factory=list)
-    linked: list[str] = field(default_factory=list)
+    linked: list[str] = field(default_factory=list)  # links to folders
     files: list[str] = field(default_factory=list)
-    special: list[str] = field(default_factory=list)
+    special: list[str] = field(default_factory=list)  # pipes, sockets and dead links
+    outside: list[str] = field(default_factory=list)  # links that lead out of the roots, and are not followed
 
 
 class FolderTree(Struct):
     """What is read together of a folder and all below it."""
 
     top: str  # the folder
+    roots: Sequence[str]  # the folders that are read, links resolved
+    follow: bool  # whether links are followed out of these
     # What each folder holds, by its path; those above before those in them.
     listings: dict[str, Listing] = field(default_factory=dict)
     further: list[Unit] = field(default_factory=list)  # what is too much for that, and is read on its own
     closed: dict[str, str] = field(default_factory=dict)  # folders that nobody may look into, with the reason
 
-    def add(self, folder: str, roots: Sequence[str]) -> Listing:
+    def add(self, folder: str) -> Listing:
         """Look into a folder, unless it may not be looked into or the kernel makes it up."""
         listing = Listing()
         if folder == self.top or not made_up(Path(folder)):
             try:
-                listing = self.listings[folder] = listed(folder, roots)
+                listing = self.listings[folder] = listed(folder, self.roots, follow=self.follow)
             except OSError as error:
                 self.closed[folder] = error.strerror or type(error).__name__
         return listing
@@ -137,11 +139,8 @@ def place(folder: str, name: str) -> str:
     return os.path.join(folder, name).removeprefix(f".{os.sep}")  # noqa: PTH118 - a hundred thousand times
 
 
-def listed(folder: str, roots: Sequence[str] = ()) -> Listing:
+def listed(folder: str, roots: Sequence[str] = (), *, follow: bool = True) -> Listing:
     """Return what a folder holds.
-
-    A link to what is below one of the roots is left out: it is found there. So is one to a folder above them, from
-    which everything would be read, and one to what the kernel makes up.
 
     Raises:
         OSError: where it may not be looked at.
@@ -149,16 +148,17 @@ def listed(folder: str, roots: Sequence[str] = ()) -> Listing:
     found = Listing()
     with os.scandir(folder or ".") as entries:
         for entry in sorted(entries, key=attrgetter("name")):
-            link = entry.is_symlink()
-            if is_hidden(entry.name) or (link and _leads_nowhere_new(entry.path, roots)):
+            if is_hidden(entry.name):
                 continue
-            names = found.special
-            with suppress(OSError):  # a link in a loop
-                if entry.is_dir():
-                    names = found.linked if link else found.folders
-                elif entry.is_file():
-                    names = found.files
-            names.append(entry.name)
+            names: list[str] | None = found.special
+            if entry.is_symlink():
+                names = _names_of_link(entry, found, roots, follow=follow)
+            elif entry.is_dir():
+                names = found.folders
+            elif entry.is_file():
+                names = found.files
+            if names is not None:
+                names.append(entry.name)
     return found
 
 
@@ -167,41 +167,57 @@ def is_hidden(name: str) -> bool:
     return name.startswith(".") or name in PASSED_BY
 
 
-def _leads_nowhere_new(link: str, roots: Sequence[str]) -> bool:
-    target = os.path.realpath(link)
-    above = any(Path(target) in Path(root).parents for root in roots)
-    return above or made_up(Path(target)) or _is_read_anyway(target, roots)
+def _names_of_link(link: os.DirEntry[str], found: Listing, roots: Sequence[str], *, follow: bool) -> list[str] | None:
+    """Return the names in a listing that a link is one of, if any.
+
+    It is none of them where it leads to what is read anyway, to a folder above the roots, from which everything would
+    be read, or to what the kernel makes up. A snapshot of the Hugging Face cache holds links to files in a folder
+    beside that of all snapshots: these are followed.
+    """
+    target = Path(os.path.realpath(link.path))
+    if _is_read_anyway(target, roots) or made_up(target) or any(target in Path(root).parents for root in roots):
+        return None
+    with suppress(OSError):  # a link in a loop
+        if not (link.is_dir() or link.is_file()):
+            return found.special
+        snapshots = target.parent.parent / "snapshots" if link.is_file() else target
+        inside = any(target.is_relative_to(root) or Path(root).is_relative_to(snapshots) for root in roots)
+        if inside or follow:
+            if link.is_dir():
+                return found.linked
+            return found.files
+        return found.outside
+    return found.special
 
 
-def _is_read_anyway(target: str, roots: Sequence[str]) -> bool:
+def _is_read_anyway(target: Path, roots: Sequence[str]) -> bool:
     """Return whether a path without links is found below the roots anyway."""
-    path = Path(target)
-    below = [path.relative_to(root).parts for root in roots if path.is_relative_to(root)]
+    below = [target.relative_to(root).parts for root in roots if target.is_relative_to(root)]
     return any(not any(map(is_hidden, parts)) for parts in below)
 
 
-def tree_of(unit: Unit, roots: Sequence[str], *, whole: bool = True) -> FolderTree:
+def tree_of(unit: Unit, roots: Sequence[str], *, follow: bool, whole: bool = True) -> FolderTree:
     """Return a folder with all below it where its logs may be of one run; else with the folders of its own run alone.
 
     Args:
         unit: the folder.
         roots: the folders that are read, links resolved.
+        follow: whether links are followed out of these.
         whole: whether all below it may be of one run.
     """
-    tree = FolderTree(unit.folder)
+    tree = FolderTree(unit.folder, roots, follow)
     waiting, entries, logs = [unit.folder], 0, 0
     while waiting:
         folder = waiting.pop()
-        listing = tree.add(folder, roots)
+        listing = tree.add(folder)
         entries += sum(map(len, (listing.folders, listing.linked, listing.files, listing.special)))
         logs += len(list(filter(is_log, listing.files))) * (not is_copy(Path(folder).name))
         too_many = len(tree.listings) > 1 and (logs > MAX_TOGETHER or entries > MAX_ENTRIES)
         if whole and (too_many or (folder == unit.folder and not _belongs_together(folder, listing))):
-            return tree_of(unit, roots, whole=False)
+            return tree_of(unit, roots, follow=follow, whole=False)
         own = set(listing.folders) if whole or folder != unit.folder else set(_homes(folder, listing))
         apart = [name for name in listing.folders if name not in own]
-        tree.further += [Unit(place(folder, name), linked=unit.linked) for name in apart]
-        tree.further += [Unit(place(folder, name), linked=True) for name in listing.linked]
+        tree.further += [Unit(place(folder, name)) for name in (*apart, *listing.linked)]
         waiting += [place(folder, name) for name in reversed(listing.folders) if name in own]
     return tree
 
@@ -265,11 +281,11 @@ def deduplicated(paths: Sequence[str | Path]) -> list[str | Path]:
     """Return the paths without those that name a file again, by a link or in another spelling."""
     first: dict[str, str | Path] = {}
     for path in paths:
-        first.setdefault(_real(str(path)), path)
+        first.setdefault(real_path(str(path)), path)
     return list(first.values())
 
 
-def _real(path: str) -> str:
+def real_path(path: str) -> str:
     """Return a path with its links resolved; itself where it is none, as with a NUL in it."""
     try:
         return path if path in ("", "-") else os.path.realpath(path)
@@ -279,13 +295,13 @@ def _real(path: str) -> str:
 
 def units_of(paths: Sequence[str]) -> list[Unit]:
     """Return what to read of paths; one that is named twice, or lies below another one, is read once."""
-    folders = {path: _real(path) for path in paths if path and os.path.isdir(path)}  # noqa: PTH112 - never raises
+    folders = {path: real_path(path) for path in paths if path and os.path.isdir(path)}  # noqa: PTH112 - never raises
     units: dict[str, Unit] = {}
     for path in paths:
-        real = _real(path)
+        real = real_path(path)
         if path in ("", "-"):
             units[path] = Unit("", (path,), named=True)
-        elif not _is_read_anyway(real, [folder for folder in folders.values() if folder != real]):
+        elif not _is_read_anyway(Path(real), [folder for folder in folders.values() if folder != real]):
             file = Path(path)
             unit = Unit(str(file)) if path in folders else Unit(str(file.parent), (file.name,), named=True)
             units.setdefault(real, unit)

@@ -408,7 +408,10 @@ def _open_gaps(main: Run, other: Run, match: SameRun, series: Mapping[str, Serie
         first, last = match.moved(np.array([gap.first_step, gap.last_step])).tolist()
         gaps.append(replace(gap, first_step=first, last_step=last))
     steps = {metric: one.steps for metric, one in series.items()}
-    ends = {gap: np.searchsorted(steps.get(gap.metric, ()), [gap.first_step, gap.last_step + 1]) for gap in gaps}
+    ends = {
+        gap: np.searchsorted(steps.get(gap.metric, steps.get("loss", ())), [gap.first_step, gap.last_step + 1])
+        for gap in gaps
+    }
     return tuple(gap for gap, (begin, end) in ends.items() if begin == end)
 
 

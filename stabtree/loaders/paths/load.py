@@ -53,6 +53,7 @@ GLIMPSE_BYTES = 4096  # the first lines show what nearly every log is
 MAX_LOOKS = 10_000  # at the first lines of files, which may be a whole data set,
 LOOKS_FOR_WHOLE = 100  # where a file that is looked at whole, as its first lines show nothing, counts so many times
 NO_METRICS = "holds no metrics"
+OUTSIDE = "is a link that leads outside the folder"
 _NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+(?:\.\d+)?(?:e[-+]?\d+)?|nan|inf)(?![\w.]*\w)", re.IGNORECASE)
 _WORD = re.compile(r"[A-Za-z]{2}")
 MIN_ALIKE = 3  # lines of one shape; as many rows as the shortest run has
@@ -74,6 +75,11 @@ class Contents(Struct, frozen=True):
     ignored: tuple[Ignored, ...] = ()  # files that may have been logs and hold no metrics
     further: tuple[Unit, ...] = ()  # folders and logs of a unit that are still to be read
 
+    @property
+    def outside(self) -> tuple[str, ...]:
+        """The links that lead out of the folders that were read, and were not followed."""
+        return tuple(item.path for item in self.ignored if item.reason == OUTSIDE)
+
 
 def load_run(*paths: Any, ranks: bool = False, rerun: Any = None, **options: Any) -> Run:
     """Read a run from the files that its trainer wrote, or from values in memory.
@@ -91,6 +97,8 @@ def load_run(*paths: Any, ranks: bool = False, rerun: Any = None, **options: Any
             format: the name of a loader, where sniffing the content errs.
             run: which run, where a file or folder holds several.
             checkpoints: the folder of the run's checkpoints; their steps are read from their names.
+            contents: what a file holds, by its absolute path, where that is not what is on the disk.
+            follow_links: whether links in a folder are followed out of it.
 
     Returns:
         The run. All that was skipped, assumed or changed is in its `notes` and `sources`.
@@ -215,7 +223,7 @@ def _read_all(unit: Unit, options: LoadOptions, roots: Sequence[str], cache: dic
     ignored: list[Ignored] = []
     while waiting and len(loaded) < MAX_RUNS:
         part = waiting.popleft()
-        target = os.path.realpath(part.folder) if part.linked else ""
+        target = "" if part.files else os.path.realpath(part.folder)  # links may lead there again
         if target not in seen:
             found = contents(part, options, roots, cache=cache if unit.files else None)
             loaded += found.loaded
@@ -257,7 +265,7 @@ def contents(
     for name in unit.files:
         reader.add_file(name if name in ("-", "") else place(unit.folder, name), named=unit.named)
     if not unit.files:
-        tree = tree_of(unit, roots)
+        tree = tree_of(unit, roots, follow=options.follow_links)
         further = [*tree.further, *reader.add_tree(tree)]
     loaded = joined(reader.loaded, options, reader.cache)
     if not unit.files:
@@ -290,6 +298,10 @@ class _UnitReader(Struct):
                     self.ignored.append(Ignored(path, "is a link that leads nowhere"))
                 else:
                     self._refuse(path, "is not a regular file", "leave it out")
+            for name in listing.outside:
+                path = place(folder, name)
+                if may_be_log(name) or os.path.isdir(path):  # noqa: PTH112 - never raises
+                    self.ignored.append(Ignored(path, OUTSIDE))
             logs = self._logs_of(folder, [name for name in listing.files if not claims.holds(folder, name)])
             if len(logs) > MAX_TOGETHER:
                 further += parts(folder, logs)
@@ -304,7 +316,7 @@ class _UnitReader(Struct):
     def add_file(self, path: str, *, named: bool = False) -> None:
         """Read a file; one that nobody named is ignored where it holds no metrics."""
         try:
-            self._add(path, read_file(path, self.names, self.options.format, self.cache), named=named)
+            self._add(path, read_file(path, self.names, self.options, self.cache), named=named)
         except StabtreeError as error:
             self._add(path, error, named=named)
 

@@ -21,7 +21,7 @@ from stabtree.loaders.assemble.run import run_of
 from stabtree.loaders.assemble.steps import split
 from stabtree.loaders.config import dtype as canonical_dtype
 from stabtree.loaders.config import read_config
-from stabtree.loaders.folder import EVENTS, MODEL, SERIES, Settings, is_file, settings_file, settings_in
+from stabtree.loaders.folder import EVENTS, MODEL, SERIES, Settings, is_file, settings_file, settings_in, status_in
 from stabtree.loaders.formats import by_name, choose
 from stabtree.loaders.json import manifest, trainer_state
 from stabtree.loaders.paths.find import (
@@ -63,6 +63,8 @@ class LoadOptions(Struct, frozen=True):
     format: str | None = None
     run: str | None = None
     checkpoints: str | Path | None = None
+    contents: Mapping[str, bytes] = field(default_factory=dict)
+    follow_links: bool = False
 
     def names(self) -> Names:
         """Return what the columns mean, once the format is checked."""
@@ -98,6 +100,13 @@ class Found(Struct, frozen=True):
         """Return what was found in some tables; several runs keep their configurations apart until one is named."""
         found = cls(name, tuple(chain.from_iterable(split(table, names) for table in tables)))
         return replace(found, settings=_merged(found.tables, where)) if len(found.runs) == 1 else found
+
+    def ended(self, home: Path) -> Found:
+        """Return it with what other files in the folder of its only run say of how that ended."""
+        if len(self.runs) != 1:
+            return self
+        *others, last = self.tables
+        return replace(self, tables=(*others, replace(last, lines=(*last.lines, *status_in(home)))))
 
     @property
     def runs(self) -> list[str]:
@@ -145,7 +154,7 @@ def read_run(paths: Sequence[str | Path], options: LoadOptions, cache: dict[str,
     """
     names, parts = options.names(), list[Found]()
     for path in map(str, deduplicated(paths)):
-        parts.append(read_file(path, names, options.format, cache).only(options.run, clean(path)))
+        parts.append(read_file(path, names, options, cache).only(options.run, clean(path)))
     settings: Settings = {}
     for part in reversed(parts):  # the first path that has a setting counts
         settings |= part.settings
@@ -180,26 +189,28 @@ def _without_foreign_vocabulary(run: Run) -> Run:
     return run
 
 
-def read_file(path: str, names: Names, format_: str | None, cache: dict[str, Found]) -> Found:
+def read_file(path: str, names: Names, options: LoadOptions, cache: dict[str, Found]) -> Found:
     """Return what a file holds, or a folder that is read as one; it is read once.
 
     Raises:
         StabtreeError: where it can't be read as metrics.
     """
     if path not in cache:
-        cache[path] = _read_file(path, names, format_)
+        cache[path] = _read_file(path, names, options)
     return cache[path]
 
 
-def _read_file(path: str, names: Names, format_: str | None) -> Found:
+def _read_file(path: str, names: Names, options: LoadOptions) -> Found:
     if not path:  # what a shell makes of a variable that is not set: not the working directory
         raise StabtreeError("an empty path names no log", hint=NAME_METRICS)
-    source = open_source(path)
-    loader = by_name(format_) if format_ else choose(source, names)
+    source = open_source(path, options.contents.get(str(Path(path).absolute())))
+    loader = by_name(options.format) if options.format else choose(source, names)
     if loader.name == "manifest":
         return _read_manifest(source, names)
     found = Found.of(_name_of(source), loader.read(source, names), source.name, names)
     settings, notes = _beside(source.file) if source.file else ({}, ())
+    if source.file:
+        found = found.ended(source.file.parent)
     return replace(found, settings={**settings, **found.settings}, notes=notes)
 
 
@@ -305,7 +316,7 @@ class Claims(Struct):
         try:
             tables = read()
             settings, notes = settings_in(home)
-            found = Found.of(clean(home.absolute().name, 80), tables, clean(home), self.names)
+            found = Found.of(clean(home.absolute().name, 80), tables, clean(home), self.names).ended(home)
         except StabtreeError as error:
             return error
         return replace(found, settings={**settings, **found.settings}, notes=notes)
@@ -313,7 +324,7 @@ class Claims(Struct):
     def _file(self, path: str, files: Sequence[str]) -> Claim:
         """Claim files, of which one names all others or stands for them."""
         try:
-            return Claim(path, read_file(path, self.names, None, {}), frozenset(files))
+            return Claim(path, read_file(path, self.names, LoadOptions(), {}), frozenset(files))
         except StabtreeError as error:
             return Claim(path, error, frozenset(files))
 

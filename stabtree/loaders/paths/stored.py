@@ -217,7 +217,9 @@ def _lines_of(used: FileUse, wanted: dict[str, int]) -> dict[int, int]:
             return {}
         steps_in = partial(_cell, layout.delimiter, layout.names.index(used.steps_from))
     found: dict[int, int] = {}
-    for number, line in enumerate(source.lines() if wanted else (), 1):
+    number = 0
+    for line in source.lines() if wanted else ():
+        number += 1 + line.count("\n")
         if len(line) <= MAX_LENGTH and any(text in line for text in wanted):
             found.update({wanted[text]: number for text in steps_in(line) if text in wanted})
     return found

@@ -36,16 +36,21 @@ _WORDS = {
     "∞": float("inf"),
     "-∞": float("-inf"),
 }
-# `NaN (skipped)`, and what C runtimes print: 1.#IND, -1.#INF00, 1.#QNAN.
-_NAN = re.compile(r"[+-]?([qs]?nan[qs]?\b.{0,40}|\d\.#(ind|q?nan|snan)\d*)|#(num|div/0|value)!?|diverged")
+# `NaN (skipped)`, and what C runtimes print: 1.#IND, -1.#INF00, 1.#QNAN; rounded to a few digits 1.#J, 1.#R.
+_NAN = re.compile(r"[+-]?([qs]?nan[qs]?\b.{0,40}|\d\.#(?!inf)[a-z]+\d*)|#(num|div/0|value)!?|diverged")
 _INF = re.compile(r"[+-]?(inf(inity|inite)?\b.{0,40}|\d\.#inf\d*)")
 _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?")
 _DECIMAL = re.compile(r"[+-]?(\d{1,3}(\.\d{3})+|\d*),\d*(e[+-]?\d+)?")
-# What array libraries print around a number: tensor(0.1, device='cuda:0'), np.float64(0.1), [0.1].
-_WRAPPED = re.compile(r"(?:[a-z_][\w.]{0,40}\(|\[)[\s\[]*([^\s,()\[\]]{1,40})\s*[\])]?(?:,\s*[a-z_]+=.{0,160}|\)?)")
+# What array libraries print: a name, and in its brackets one number, as it is or as `value=`, between named arguments.
+CALL = r"(?:<[\w.]{1,40}:\s|[A-Za-z_][\w.]{0,40}\()"
+_NAMED = r"\w{1,40}=\s?(?:[^\s,()\[\]<>]|\([^()]{0,80}\)|\[[^\[\]]{0,80}\]|<[^<>]{0,80}>){0,80}"
+
+BEFORE = rf"\s*(?P<before>(?:{_NAMED},\s*){{0,12}})(?:(?:value|numpy)=\s?)?[\s\[(]*"
+AFTER = rf"[\s\])]*(?P<after>(?:,\s*{_NAMED}){{0,12}})\s*[)>]?"
+_WRAPPED = re.compile(rf"(?:{CALL}|(?=\[)){BEFORE}(?P<number>[^\s,()\[\]<>=]{{1,40}}){AFTER}")
 # A mean with its deviation, or a number with its unit.
 _QUALIFIED = re.compile(
-    r"([+-]?[\d.]+(?:e[+-]?\d+)?)\s?(?:\s?(?:\||±|\+/-|\+-)\s?[+-]?[\d.]+(?:e[+-]?\d+)?|%|[mµn]?s|[kmg]i?b|g|it/s)"
+    r"(?P<number>[+-]?[\d.]+(?:e[+-]?\d+)?)\s?(?:\s?(?:\||±|\+/-|\+-)\s?[+-]?[\d.]+(?:e[+-]?\d+)?|%|[mµn]?s|[kmg]i?b|g|it/s)"
 )
 _NUMBERS = msgspec.json.Decoder(list[float | None])
 # A label that is a number: 1e500000 is a hash, not an infinity, and 17 digits don't fit a float64.
@@ -81,7 +86,7 @@ def _spelled(text: str, comma: Comma) -> float | None:
     if _INF.fullmatch(text):
         return float("-inf") if text.startswith("-") else float("inf")
     if inner := _WRAPPED.fullmatch(text) or _QUALIFIED.fullmatch(text):
-        return _spelled(inner[1], comma)
+        return _spelled(inner["number"], comma)
     if comma == "decimal" and _DECIMAL.fullmatch(text):
         text = text.replace(".", "").replace(",", ".")
     elif _THOUSANDS.fullmatch(text):

@@ -11,7 +11,7 @@ import csv
 import re
 from collections import Counter
 from functools import lru_cache
-from itertools import chain, islice, pairwise
+from itertools import chain, islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct, field
@@ -21,7 +21,7 @@ from stabtree.common.errors import NoRowsError, StabtreeError
 from stabtree.common.lazy import np
 from stabtree.common.text import clean
 from stabtree.loaders.config import read_config
-from stabtree.loaders.source import HEAD_BYTES, Sure, in_large_blocks
+from stabtree.loaders.source import HEAD_BYTES, Sure, in_large_blocks, lines_of
 from stabtree.loaders.table import Skips, Table, check_width
 from stabtree.loaders.tables.cells import (
     MISSING_CELL,
@@ -34,7 +34,6 @@ from stabtree.loaders.tables.cells import (
     parse_numbers,
 )
 from stabtree.loaders.tables.collected import long_table
-from stabtree.metrics.role import describe_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -63,13 +62,11 @@ KEPT = 1 << 14  # characters kept of the text above, to tell a line that is cut 
 MIN_ROWS_ABOVE = 10
 CUT = "is cut: the file ends inside this line"
 _BEGUN = re.compile(r"\s*[+-]?\d*[.,]?\d*([eE][+-]?\d*)?")  # a number, or as much of it as was written
+_BEGUN_WORD = re.compile(r"[+-]?(?:na?|in?|infi\w{0,4})", re.IGNORECASE)  # of `nan`, `inf` or `infinity`
 _GROUP = re.compile(r"[(\[][^()\[\]]{0,200}[)\]]")  # commas in it separate no cells: tensor(0.1, device='cuda:0')
 _UNIT = re.compile(r"\s+[\[(][^\[\]()\s]{1,12}[\])]")  # behind a name: `energy [eV]`
 _SETTING = re.compile(r"\s*([A-Za-z][\w.-]{0,60})\s*[:=]\s*['\"]?([^\s'\"]{1,80})['\"]?,?\s*")
 _APART = re.compile(r"\s{2,}|\t")
-_NAMELESS = {2: ("step",), 3: ("epoch", "step")}  # what counts the rows of a file without a header, by its columns
-_SPLITS = frozenset(("train", "training", "val", "valid", "validation", "eval", "test", "dev"))
-VALUE = "loss"  # what a file of two bare columns holds if its name does not say
 Line = tuple[int, str]  # its number and its text
 
 
@@ -255,26 +252,6 @@ def head_of(source: Source) -> str:
     return "\n".join([*lines, ""]) if len(lines) > 1 else source.head
 
 
-def _by_file_name(source: Source, layout: Layout) -> tuple[Layout, bool]:
-    """Name bare columns: one or two that count the rows, then what the file's own name says; and whether it does."""
-    width = len(layout.names)
-    counters = _NAMELESS.get(width, ())
-    rows = [split(line, layout.delimiter) for line in source.head.split("\n", LOOK_AT)[:-1]]
-    columns = [*zip(*(row for row in rows if len(row) == width and all(map(numeric, row))), strict=True)]
-    counts = (cell.strip() for cell in chain(*columns[: len(counters)]))
-    if not counters or not columns or not all(cell.isdecimal() and len(cell) < 16 for cell in counts):
-        return layout, False
-    if any(int(late) <= int(early) for early, late in pairwise(columns[len(counters) - 1])):
-        return layout, False
-    name = source.name.partition(".")[0]
-    reading = describe_name(name)
-    if not (reading.loss or reading.named or reading.metric):
-        return (layout if width > 2 else layout._replace(names=(*counters, VALUE))), False
-    folder = source.file.absolute().parent.name if source.file else ""
-    name = f"{folder}/{name}" if folder.lower() in _SPLITS else name
-    return layout._replace(names=(*counters, name)), True
-
-
 def sniff(source: Source, _names: Names) -> Sure:
     """Return how surely this is a delimited file."""
     if source.binary or source.head.lstrip().startswith(("{", "[")):
@@ -283,7 +260,7 @@ def sniff(source: Source, _names: Names) -> Sure:
     if not layout:
         return Sure.NO
     if not layout.header_line or not layout.rows:
-        return Sure.LIKELY if _by_file_name(source, layout)[1] else Sure.HARDLY
+        return Sure.HARDLY
     if layout.agree == 1.0:
         return Sure.SURELY
     return Sure.LIKELY if 3 * layout.agree >= 1.0 else Sure.MAYBE
@@ -299,12 +276,9 @@ def read(source: Source, names: Names) -> tuple[Table, ...]:
     layout = find_layout(head)
     if not layout:
         raise StabtreeError("is not a delimited file", where=source.path, hint="check --format")
-    own_names = layout.names
     if not layout.header_line:
-        layout, _ = _by_file_name(source, layout)
-        if layout.names == own_names:
-            hint = "add a first line such as step,loss,grad_norm,lr"
-            raise StabtreeError("has no header line that names its columns", where=source.path, hint=hint)
+        hint = "add a first line such as step,loss,grad_norm,lr"
+        raise StabtreeError("has no header line that names its columns", where=source.path, hint=hint)
     shown = head.split("\n", LOOK_AT)[layout.header_line : -1]
     long = long_table(layout.names, names, (split(line, layout.delimiter) for line in shown))
     body, lines = _Body(source.path, layout, names, long), source.lines()
@@ -331,14 +305,13 @@ def read(source: Source, names: Names) -> tuple[Table, ...]:
 
 def _notes(body: _Body) -> list[str]:
     """Describe what was read although something is wrong with it."""
-    skips, layout = body.skips, body.layout
+    skips = body.skips
     built = {name: builder for name, builder in body.columns.items() if body.names.wanted(name)}
     twice = [name for name in built if f"{name} (2)" in body.columns]
     grouped = [builder.grouped for builder in built.values() if builder.grouped]
     again = ", ".join(clean(name, 40) for name in twice[:LISTED])
     headers = ", ".join(map(str, skips.headers[:LISTED]))
     notes = {
-        f"No line names its columns: they were taken for {', '.join(layout.names)}.": not layout.header_line,
         f"Lines above the header: {len(body.preface)}, the first is {clean(''.join(body.preface[:1]), 40)!r}.": (
             body.preface
         ),
@@ -475,7 +448,8 @@ class _Body(Struct):
 
     def _add_lines(self, text: str, blocks: Iterator[str]) -> None:
         """Read lines one by one; of a quote that is open near the end, also those of the next block."""
-        lines, index = text.split("\n"), 0
+        # A line of tabs may be a row of empty cells.
+        lines, index = text.split("\n") if "\t" in text else lines_of(text), 0
         while index < len(lines):
             line, used = lines[index], 1
             if '"' in line and line.count('"') % 2 and not line.startswith("#"):
@@ -487,7 +461,7 @@ class _Body(Struct):
             index += used
             if index < len(lines) or line:  # what follows the last line end is a line only where it holds something
                 self._add_line(line, self.lines + 1, last=index == len(lines))
-                self.lines += used
+                self.lines += 1 + line.count("\n")
         self._flush()
 
     def _flush(self) -> None:
@@ -556,6 +530,8 @@ class _Body(Struct):
             self.skips.add(place, f"has {len(fields)} fields where the header has {width}")
             return
         short = [MISSING_CELL] * (width - len(fields))
+        if last and not short and _BEGUN_WORD.fullmatch(fields[-1].strip()) and fields[-1] not in self._last_cells():
+            fields[-1] += "…"  # it may be the beginning of a NaN
         if last and (short or self._is_cut(fields[-1])):
             self.skips.add(place, CUT)
             if short:
@@ -567,7 +543,7 @@ class _Body(Struct):
     def _is_other_header(self, fields: list[str]) -> bool:
         """Return whether the fields name columns: no number among them, and many names of the header, or a counter."""
         width = len(self.layout.names)
-        if len(fields) == width and numeric(fields[0]):
+        if not any(fields) or (len(fields) == width and numeric(fields[0])):
             return False
         words = [cell.strip(BLANKS) for cell in fields]
         titles = set(self.layout.names)
@@ -578,9 +554,13 @@ class _Body(Struct):
                 return False
         return not any(map(numeric, filter(None, words)))
 
+    def _last_cells(self) -> list[str]:
+        """Return the last cells of the lines above the last one."""
+        return [line.rpartition(self.layout.delimiter)[2].strip(BLANKS) for line in self._tail.split("\n")[1:-1]]
+
     def _is_cut(self, cell: str) -> bool:
         """Return whether the last number of a file breaks off: it is shorter than all above, or lost its exponent."""
-        above = [line.rpartition(self.layout.delimiter)[2].strip(BLANKS) for line in self._tail.split("\n")[1:-1]]
+        above = self._last_cells()
         if len(above) < MIN_ROWS_ABOVE or not _BEGUN.fullmatch(cell):
             return False  # what begins no number, such as `nan`, is taken as it is
         return cell[-1:] in ("e", "E", "-", "+") or all(len(cell) < len(other) for other in above)

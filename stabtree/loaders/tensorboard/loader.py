@@ -133,9 +133,8 @@ def _once(points: Points) -> tuple[Points, tuple[str, ...]]:
     if not twice:
         return points, ()
     kept = np.array([copies.get(name) not in twice for name in points.names])
-    names = tuple(
-        f"eval_{name}" if name in twice else name for name, keep in zip(points.names, kept, strict=True) if keep
-    )
+    left = (name for name, keep in zip(points.names, kept, strict=True) if keep)
+    names = tuple(f"eval_{name}" if name in twice else name for name in left)
     rows = kept[points.name]
     number = (np.cumsum(kept) - 1)[points.name[rows]]
     held_out = Points(names, number, points.step[rows], points.time[rows], points.value[rows])

@@ -10,8 +10,8 @@ from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.loaders.text import grammar
-from stabtree.loaders.text.grammar import role
-from stabtree.loaders.text.shape import MASK, joined
+from stabtree.loaders.text.grammar import MASK, role
+from stabtree.loaders.text.shape import joined
 from stabtree.metrics.names import part_of
 
 if TYPE_CHECKING:
@@ -50,7 +50,8 @@ class Blocks:
     def __init__(self, names: Names) -> None:
         self.waiting = False
         self._names = names
-        self._dict: list[Masked] = []
+        self._dict: list[Masked] = []  # the lines of an open dict, or of a printed array
+        self._closing = "}"
         self._box: list[Masked] = []
         self._boxes: dict[str, tuple[str, str, bool]] = {}
         self._group = ""
@@ -70,6 +71,7 @@ class Blocks:
             _BARS.search(text)
             or grammar.RULER.match(shape)
             or (text.startswith("{") and "}" not in text)
+            or grammar.OPEN_CALL.search(shape)
             or text.startswith(("Class ", "all "))
             or (MASK not in shape and (len(_GAP.split(text)) >= MIN_COLUMNS or set(text) <= set("-= ")))
             or grammar.PAIR_LINE.fullmatch(shape)
@@ -100,7 +102,9 @@ class Blocks:
             self._ruled = True
             yield masked
         elif shape.startswith(("{", "    {", "  {")) and "}" not in shape:
-            self._dict = [masked]
+            self._dict, self._closing = [masked], "}"
+        elif grammar.OPEN_CALL.search(shape):
+            self._dict, self._closing = [masked], ")"
         elif shape.lstrip().startswith("Class "):
             words = (word.rstrip(":") for word in shape.partition("%|")[0].split()[1:])
             self._measured = [word for word in words if MASK not in word]
@@ -133,9 +137,9 @@ class Blocks:
 
     def _in_dict(self, masked: Masked) -> Iterator[Masked]:
         self._dict.append(masked)
-        if "}" in masked.shape or len(self._dict) > MAX_LINES:
+        if self._closing in masked.shape or len(self._dict) > MAX_LINES:
             lines, self._dict = self._dict, []
-            if "}" in masked.shape and not any("{" in part.shape for part in lines[1:]):
+            if self._closing in masked.shape and not any("{" in part.shape for part in lines[1:]):
                 yield _together([part.shape.strip() for part in lines], lines)
             else:
                 yield from lines

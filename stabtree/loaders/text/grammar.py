@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from stabtree.loaders.tables.cells import AFTER, BEFORE, CALL
 from stabtree.metrics.metric import Role
 from stabtree.metrics.names import EPOCH, PHASE, RANK, RUN, STEP, UNKNOWN, Meaning, Names
 from stabtree.metrics.role import describe_name
@@ -21,12 +22,14 @@ MAX_LINE = 20_000
 # The longest key that a logger writes, with the words before it.
 MAX_KEY = 120
 
+# Stands for a number in a shape; and for one that says nothing of the training.
+MASK, ASIDE = "\0", "\1"
 # A number that is not part of a word, with its sign. The first character decides, so that a text is searched fast.
 NUMBER = re.compile(
     r"([-+.0-9nNiI](?<![\w.@].)(?<![A-Za-z]-.)(?:"
-    r"(?<=[0-9])[0-9]*+(?:(?<![0-9]{4})(?:,[0-9]{3}){1,8}+(?![0-9,]))?+(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?"
+    r"(?<=[0-9])[0-9]*+(?:(?<![0-9]{4})(?:,[0-9]{3}){1,8}+(?![0-9,]))?+(?:\.(?:#[A-Z]+[0-9]*|[0-9]*))?(?:[eE][-+]?[0-9]+)?"
     r"|(?<=\.)[0-9]+(?:[eE][-+]?[0-9]+)?"
-    r"|(?<=[-+])(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
+    r"|(?<=[-+])(?:(?:[0-9]+(?:\.(?:#[A-Z]+[0-9]*|[0-9]*))?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
     r"|(?:[nN][aA][nN]|[iI][nN][fF](?:inity)?)(?![A-Za-z_]))"
     r"|(?<=[nN])[aA][nN](?![A-Za-z_])|(?<=[iI])[nN][fF](?:inity|INITY)?(?![A-Za-z_])))"
 )
@@ -141,8 +144,8 @@ ANCHOR = re.compile(
     r"|num_updates|\d/\d|[-+ ]lr[^a-z]|current learning rate",
     re.IGNORECASE,
 )
-# A word for nothing in place of a number; behind a blank alone a dash is none, and nowhere one before a number.
-NOTHING = r"(?:\s*[:=]\s*['\"]?(?:none|null|n/a|na|--?)|\s+(?:none|null|n/a|na))(?![\w.]|\s*[-\d.])"
+# A word for nothing in place of a number; nowhere a dash before one.
+NOTHING = r"\s*[:=]\s*['\"]?(?:none|null|n/a|na|--?)(?![\w.]|\s*[-\d.])"
 LOSS_WITHOUT_NUMBER = re.compile(
     rf"(?<![\w/-])(?:(?:lm|train|training|total)[ _])?loss['\"]?(?!{NOTHING})\s*[:=]", re.IGNORECASE
 )
@@ -303,19 +306,19 @@ def anchor(names: Names) -> re.Pattern[str]:
     return ANCHOR
 
 
-# The processor that a printed tensor is on: `tensor(0.5, device='cuda:0')`.
+# The processor that a printed array is on: `device=cuda:0`.
 DEVICES = frozenset(("cuda", "xpu", "mps", "cpu", "npu", "hpu"))
-# A layer of darknet sums up its own share of the batch.
-_LAYER = re.compile(r"(?:[^|]{0,20}\|){0,2}\s*(?:v\d \(.{0,80}?)?Region \0 Avg ")
-# LightGBM's `training's l2` and `valid_1's binary_logloss`.
-_OF_SET = re.compile(r"\b(train|valid)\w*'s (\w+)(?=:)")
-_ERRORS = {"l1": "mae", "l2": "mse"}
 # `avg loss so far is 0.31`; the words themselves report a loss that is nan.
 _IS = re.compile(r"\b(loss|lr)(?: so far)? is (?=\0)")
 # Weights & Biases repeats in a warning what it was given too late, beside the line that reported it.
 _DROPPED = re.compile(r"(?:wandb:\s+)?(?:WARNING\s+)?\(?(?:User provided step|Step)\b.{0,80}[Dd]ropping ")
-# A value in the call that makes it: `np.float64(0.5)`, `tensor([0.5])`.
-_CALL = re.compile(r"(?<=[:=\s\[])(?:\w+\.)*(?:float\d*|tensor|Tensor|array|int\d*)\(\[?(?=\0)")
+# A value in the call that makes it, as `tensor([0.5], device='cuda:0')`; its name or its arguments tell.
+_CALL = re.compile(rf"(?<=[:=\s\[]){CALL}{BEFORE}{MASK}{AFTER}")
+_OF_ARRAY = re.compile(
+    r"(?:[Tt]ensor|[Aa]rray|float|int|Decimal)\d*\(|\b(?:dtype|shape|device|place|value|requires_grad|grad_fn)="
+)
+# The same, going on in the next line.
+OPEN_CALL = re.compile(rf"(?<=[:=\s\[]){CALL}[^()\0]{{0,20}}\b(?:shape|dtype)=[^\n]{{0,200}},\s*$")
 
 # What a line of another language calls its epoch, its step, its losses; longer words stand before their parts.
 _CJK = (
@@ -336,22 +339,27 @@ _IN_CJK = tuple((re.compile(pattern), english) for pattern, english in _CJK)
 _HAS_CJK = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]")
 
 
+def _value_alone(call: re.Match[str]) -> str:
+    """Return the number of a printed array, and a mark for each number among its arguments."""
+    if not _OF_ARRAY.search(call[0]):
+        return call[0]
+    return ASIDE * call["before"].count(MASK) + MASK + ASIDE * call["after"].count(MASK)
+
+
 def spelled(shape: str) -> str:
     r"""Return a shape as the grammar reads it, with no number lost before what is read: in English, and plain.
 
     >>> spelled("第 \0 轮，训练损失：\0")
     'epoch \x00, train loss: \x00'
-    >>> spelled("training's l2: \0")
-    'train_mse: \x00'
+    >>> spelled("loss Tensor(shape=[\0], dtype=float32, place=Place(gpu:\0), [\0])")
+    'loss \x01\x01\x00'
     """
     if not shape.isascii() and _HAS_CJK.search(shape):
         for pattern, english in _IN_CJK:
             shape = pattern.sub(english, shape)
-    if _LAYER.match(shape):
-        return ""
     if "ropping " in shape and (dropped := _DROPPED.search(shape)):
         shape = shape[: dropped.start()]
     shape = _IS.sub(r"\1: ", shape)
     if "(" in shape:
-        shape = _CALL.sub("", shape)
-    return _OF_SET.sub(lambda of: f"{of[1]}_{_ERRORS.get(of[2], of[2])}", shape)
+        shape = _CALL.sub(_value_alone, shape)
+    return shape

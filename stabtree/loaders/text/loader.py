@@ -12,7 +12,6 @@ from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from stabtree.common import endings
 from stabtree.common.errors import StabtreeError
 from stabtree.loaders.json.lines import is_wrapped, unwrapped
 from stabtree.loaders.source import NAME_METRICS, Sure
@@ -90,7 +89,8 @@ def sniff(source: Source, names: Names) -> Sure:
     if reader.losses >= ENOUGH_ROWS:
         return Sure.SURELY
     likely = _likely(reader)
-    if not likely and endings.table().any.search(head):
+    first = _scan_head(source, names)
+    if not likely and ended_in_error(first.errors.between(0, first.rows.count)):
         return Sure.HARDLY
     return likely
 

@@ -67,10 +67,9 @@ def may_report_error(text: str) -> bool:
     return _in_lower_case().search(text[:MAX_FORM].lower()) is not None
 
 
-def is_message(text: str, line: Template) -> bool:
-    """Return whether a line with values and words about an error reports one, around them or as an exception."""
-    spoken = line.words > 1 or any(slot.name.count(" ") > MAX_BLANKS for slot in line.metrics)
-    return spoken or endings.is_failure(endings.ending_of(text[:MAX_FORM]))
+def is_spoken(line: Template) -> bool:
+    """Return whether the values of a line stand in a sentence."""
+    return line.words > 1 or any(slot.name.count(" ") > MAX_BLANKS for slot in line.metrics)
 
 
 class ErrorLines(Struct):
@@ -121,7 +120,8 @@ class ErrorLines(Struct):
 
 def ended_in_error(lines: Iterable[LogLine]) -> bool:
     """Return whether lines after the last row report that the program failed or was ended."""
-    return any(line.at_end and endings.is_failure(endings.ending_of(line.text)) for line in lines)
+    found = [endings.ending_of(line.text, last=True) for line in lines if line.at_end]
+    return any(endings.is_failure(ending) and ending != endings.UNCLEAR for ending in found)
 
 
 SHOWN = 20

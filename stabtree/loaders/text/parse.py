@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from stabtree.common.text import clean
 from stabtree.loaders.text import grammar
-from stabtree.loaders.text.grammar import role
-from stabtree.loaders.text.shape import MASK, MAX_DIGITS, MAX_STEP, NOWHERE, Slot, Template
+from stabtree.loaders.text.grammar import ASIDE, MASK, role
+from stabtree.loaders.text.shape import MAX_DIGITS, MAX_STEP, NOWHERE, Slot, Template
 from stabtree.metrics.metric import Role
 from stabtree.metrics.table import normalize, with_role
 
@@ -25,6 +25,7 @@ MAX_COUNTS = 4
 MAX_BLANKS = 20
 MAX_GROUP = 40
 
+_MARKS = re.compile(f"[{MASK}{ASIDE}]")
 _WORD = re.compile(r"[^\W\d]{2,}")
 # What separates a name from the text before it: blanks, a dash, seconds that end a sentence.
 _BLANKS = re.compile(r"\s\s+|\s-+\s|\bs\.\s")
@@ -36,18 +37,19 @@ class _Line:
 
     def __init__(self, shape: str, numbers: Sequence[str], names: Names, *, kinds: bool) -> None:
         self.shape = grammar.spelled(shape)
-        self.numbers = numbers
         self.names = names
         self.kinds = kinds
         self.out = Template()
-        self.gaps = self.shape.split(MASK)
+        marks = _MARKS.findall(self.shape)
+        self.gaps = _MARKS.split(self.shape)
+        self.numbers = [text if mark == MASK else "" for text, mark in zip(numbers, marks, strict=False)]
         self.starts: list[int] = []
         self.counts: list[Slot] = []  # that may number the epoch
         self.blank: list[Slot] = []  # behind a blank alone
         self.bare: list[int] = []  # without a name
         parts = [self.gaps[0]]
         end = len(self.gaps[0])
-        for number, gap in zip(numbers, self.gaps[1:], strict=False):
+        for number, gap in zip(self.numbers, self.gaps[1:], strict=False):
             self.starts.append(end)
             end += len(number) + len(gap)
             parts += number, gap
@@ -136,7 +138,7 @@ def _numbers(line: _Line, begin: int) -> None:
     """Take each number behind the prefixes with the name before it, as a counter, or as one without a name."""
     out, text, end, last = line.out, line.text, begin, NOWHERE
     for place, start in enumerate(line.starts):
-        if start < begin or place <= last or line.is_none(place):
+        if start < begin or place <= last or not line.numbers[place] or line.is_none(place):
             continue
         if len(out.metrics) >= MAX_PAIRS:
             break
@@ -186,7 +188,7 @@ def _rank_prefix(line: _Line) -> None:
 def _has_step_first(line: _Line, slot: Slot) -> bool:
     """Return whether a step stands between a loss and its value, as in `Train loss 1200 0.453`."""
     after = slot.place + 1
-    if slot.role not in ("loss", "eval_loss") or line.out.step or after >= len(line.starts):
+    if slot.role not in ("loss", "eval_loss") or line.out.step or not "".join(line.numbers[after : after + 1]):
         return False
     return slot.text.isdigit() and line.gaps[after].strip(": ") == "" and not line.numbers[after].isdigit()
 
@@ -229,8 +231,7 @@ def _lead(line: _Line, begin: int) -> None:
     """
     out, blank = line.out, line.blank
     first = NOWHERE if out.is_located else _leading(line, begin)
-    others = [place for place in line.bare if place > first]
-    if first < 0 or not (out.metrics or blank or others):
+    if first < 0 or not (out.metrics or blank or any(place > first for place in line.bare)):
         return
     line.bare = [place for place in line.bare if place != first]
     if out.rank and out.rank.place == first:
@@ -238,9 +239,6 @@ def _lead(line: _Line, begin: int) -> None:
     # Behind the name of a part of the data it is a batch, which begins anew in each epoch.
     part = line.text[begin : line.starts[first]].strip().isalpha()
     out.step = line.slot(first, "batch" if part else "iteration", "step")
-    if not out.metrics and len(blank) <= 1 and len(others) > 1:
-        _behind(line, others)
-        blank.clear()
     for slots in (out.metrics, blank):
         for index, slot in enumerate(slots):
             if side := _SIDES.get(slot.name.lower()):
@@ -270,22 +268,6 @@ def _is_set_off(line: _Line, begin: int, first: int) -> bool:
     followers = (*line.out.metrics[:1], *line.blank[:1])
     named = any(slot.start - len(slot.name) <= after.end() + 1 for slot in followers)
     return named or after[0].strip() not in ("", ",")
-
-
-_CELL = re.compile(r"\s+([a-z][a-z ]{0,30}?)\s*(?=,|$)", re.IGNORECASE)
-_CALLED = {"avg": "avg loss", "rate": "lr"}
-
-
-def _behind(line: _Line, places: list[int]) -> None:
-    """Take numbers with their names behind them, as darknet writes: `1200: 2.0, 2.1 avg loss, 0.001 rate`."""
-    called = {}
-    for place in places:
-        if cell := _CELL.match(line.text, line.end(place)):
-            name = cell[1].lower()
-            called[place] = _CALLED.get(name, name)
-        elif place == places[0] and "avg" in line.shape:
-            called[place] = "loss"
-    line.name_places([*called], [*called.values()])
 
 
 _LIST = re.compile(r"[^\[\]]{0,120}\[\0((?:, \0){1,15})\]\s*$")
@@ -335,7 +317,9 @@ def _slot(line: _Line, start: int, place: int, total: int) -> Slot | None:
         return None
     name = _last_words(key["name"])
     kind, preference = role(name, line.names)
-    signed = _is_signed(line, key["sep"], name, kind)
+    # `loss [0.5]` is a number, `loss [1, 2]` or `loss [12/600]` none.
+    alone = "[" in key["sep"] and text[end : end + 1] == "]" and grammar.FRACTION.search(number)
+    signed = _is_signed(line, " " if alone else key["sep"], name, kind)
     if not name or name.endswith(grammar.SOURCES) or name in grammar.DEVICES:
         return None
     if not (signed or _is_word(line, key, name, place)):

@@ -2,34 +2,39 @@
 
 from __future__ import annotations
 
+import math
 import re
 import sys
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from stabtree.common import endings
 from stabtree.loaders.table import Skips
+from stabtree.loaders.tables import cells
 from stabtree.loaders.text import grammar
 from stabtree.loaders.text.blocks import Blocks, Masked
+from stabtree.loaders.text.grammar import MASK
 from stabtree.loaders.text.messages import (
     HARMLESS,
+    MAX_FORM,
     UNITS,
     ErrorLines,
     PrintedSettings,
     Saves,
     Unread,
-    is_message,
+    is_spoken,
     may_report_error,
 )
 from stabtree.loaders.text.parse import parse
 from stabtree.loaders.text.rows import LogRows
-from stabtree.loaders.text.shape import MASK, MAX_STEP, NOWHERE, Slot, Template, joined
+from stabtree.loaders.text.shape import MAX_STEP, NOWHERE, Slot, Template, joined
 from stabtree.metrics.metric import Role
 from stabtree.metrics.table import normalize, with_role
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from stabtree.loaders.source import Lines
     from stabtree.loaders.text.shape import Block
@@ -47,6 +52,8 @@ MAX_SHAPES, MAX_CHARACTERS = 20_000, 40_000_000
 MAX_WORDY = 100
 # How often the numbers of one setting are looked at.
 MAX_LOOKS = 200
+# A number, or a word in its place.
+_CELL = rf"({MASK}|[^\s,;|()\[\]{{}}'\"]++)"
 _DICT = re.compile(r"""[{,]\s*['"‘“]\w""")
 _DIGITS = re.compile(r"[0-9]+")
 _NAMES = re.compile(r"(?<![\w./-])[^\W\d][\w./-]*+(?=[\"']?\s*+[:=])")
@@ -69,6 +76,7 @@ class Form(Struct):
     model: bool = False  # whether they are part of a printed model
     error: bool = False  # whether their words may be about an error
     message: bool = False  # whether their values are part of such words
+    ending: bool = False  # whether they report how the program ended
     frame: bool = False  # whether they name a line of the user's own code
     setting: bool = False  # whether they are settings
     looks: int = 0  # how often that was looked at
@@ -102,6 +110,7 @@ class Training:
         self._first_epoch: float | None = None
         self._sparse = False
         self._last: Template | None = None
+        self._rows: list[tuple[re.Pattern[str], list[Slot]]] = []  # what their shapes look like, with their metrics
 
     def saw(self, template: Template, loss: Slot) -> None:
         """Note that a line with the loss was read."""
@@ -110,16 +119,45 @@ class Training:
             self._last, self.name = template, loss.name
             self.names.update(slot.name for slot in template.metrics if slot is not loss)
 
-    def breaks_off(self, text: str, template: Template) -> bool:
-        """Return whether a line says `None` or `null` for its loss after numbers in each of the rows so far."""
-        if template.loss or template.held or not self.rows:
-            return False
-        # Behind another word it is another loss, as `val loss`.
-        name = rf"(?<![\w/-])(?<![A-Za-z] ){re.escape(self.name)}['\"]?"
-        if not re.search(name + grammar.NOTHING, text, re.IGNORECASE):
-            return False
-        self._sparse |= self.rows < MIN_BEFORE
-        return not self._sparse
+    def learns(self, shape: str, template: Template) -> None:
+        """Remember where the rows of a shape hold their metrics, to know a row that holds words there."""
+        slots = {slot.place: slot for slot in template.metrics if slot.role or grammar.may_train(slot.name, kinds=True)}
+        slots.pop(NOWHERE, None)
+        gaps = [_DIGITS.sub("[0-9]+", re.escape(gap)) for gap in shape.split(MASK)]
+        if not slots or len(slots) > MAX_FIRST or len(self._rows) >= MAX_FIRST:
+            return
+        parts = [_CELL if place in slots else MASK for place in range(len(gaps) - 1)]
+        pattern = re.compile("".join((gaps[0], *chain.from_iterable(zip(parts, gaps[1:], strict=True)))))
+        self._rows.append((pattern, [slots[place] for place in sorted(slots)]))
+
+    def words(self, shape: str, numbers: Sequence[str]) -> Iterator[Slot]:
+        """Yield the metrics of a line like a row that holds words in the places of their numbers.
+
+        A word for nothing is a NaN in the place of the loss, after numbers in each of the rows so far.
+        """
+        for pattern, slots in self._rows:
+            if match := pattern.fullmatch(shape):
+                places = (shape.count(MASK, 0, start) for start, _ in match.regs[1:])
+                words = [joined(word, numbers[place:]) for word, place in zip(match.groups(), places, strict=True)]
+                yield from filter(None, map(self._word, slots, match.groups(), words))
+                return
+
+    def _word(self, slot: Slot, masked: str, word: str) -> Slot | None:
+        """Return a metric with the word in the place of its number; None for a number, or for nothing."""
+        try:
+            value = None if masked == MASK else cells.number(word)
+        except (ValueError, OverflowError):
+            value = 0.0
+        if value is None and masked != MASK and slot.role == "loss":
+            self._sparse |= self.rows < MIN_BEFORE
+            value = None if self._sparse else math.nan
+        if value is None:
+            return None
+        garbled = math.isfinite(value)
+        text = str(value)
+        if garbled:
+            text = word
+        return slot._replace(place=NOWHERE, text=text, whole=NOWHERE, power=0, garbled=garbled)
 
     def beside(self, template: Template, names: Names) -> list[Slot]:
         """Return the values of a line that is none of training; nothing if they say nothing of how it goes."""
@@ -192,10 +230,14 @@ class LogReader:
     def read(self, lines: Iterable[str], source: Lines | None = None) -> None:
         """Read all lines of a log, each by its shape; `source` shows whether its last line is whole."""
         split, forms, blocks, config = grammar.NUMBER.split, self._forms, self._blocks, self.config
-        for number, line in enumerate(lines, 1):
+        number = 0
+        for line in lines:
             if self._training.rows >= self._enough:
                 break
-            text = line if len(line) <= grammar.MAX_LINE else line[: grammar.MAX_LINE]
+            number += 1
+            text = line[: grammar.MAX_LINE]
+            if text[:1] == "\n":  # blank lines
+                number, text = number + len(line), ""
             parts = split(text)
             shape, numbers = MASK.join(parts[::2]), parts[1::2]
             form = forms.get(shape)
@@ -236,6 +278,8 @@ class LogReader:
                 self.skips.add(masked.line, "is cut: the file ends inside this line")
                 return
         ready = [masked]
+        if form.ending and not form.template.known and self._keep_error(text, masked.line, form):
+            return
         if waiting or form.block:
             ready = self._blocks.feed(masked)
         elif not (form.metrics or (self.rows.head and text[:1] in (" ", "\t", "-"))):
@@ -318,7 +362,8 @@ class LogReader:
 
     def _learn(self, masked: Masked, text: str) -> Form:
         """Return what the lines of a shape hold."""
-        shape, numbers = masked.shape, masked.numbers
+        shape, numbers, error = masked.shape, masked.numbers, may_report_error(text)
+        dict_row = _DICT.search(text) is not None
         anchored = self._anchor.search(text) or grammar.ASSIGNED.search(text) or grammar.ALONE.match(shape)
         form = Form(
             Template(),
@@ -327,10 +372,11 @@ class LogReader:
             ruler=grammar.RULER.match(shape) is not None,
             block=self._blocks.may_begin(shape),
             metrics=anchored is not None,
-            error=may_report_error(text),
+            error=error,
+            ending=error and not dict_row and endings.ending_of(text[:MAX_FORM]) != "",
             frame=endings.OWN_FRAME.match(text[:400]) is not None,
             save=self.saves.is_save(text),
-            dict_row=_DICT.search(text) is not None,
+            dict_row=dict_row,
             model=grammar.MODULE.match(text) is not None,
         )
         if not (form.metrics or numbers or form.block):
@@ -343,13 +389,18 @@ class LogReader:
             return form
         form.template = template = parse(shape, numbers, self._names, kinds=self.rows.kinds)
         form.block = form.block and template.bar != "tqdm"
-        nan = "oss " in text and grammar.NAN_LOSS.search(text) and not template.loss
-        if nan or self._training.breaks_off(text, template):
-            template.metrics.append(Slot(self._training.name, NOWHERE, "nan", role="loss"))
+        words = [slot for slot in self._training.words(shape, numbers) if slot.name not in template.names]
+        if "oss " in text and grammar.NAN_LOSS.search(text) and not template.loss:
+            words = [Slot(self._training.name, NOWHERE, "nan", role="loss")]
+        for slot in words:
+            template.metrics.append(slot)
             template.known, template.problem = True, ""
+            if slot.garbled:
+                self.rows.garbled.setdefault(slot.name, cells.example(masked.line, slot.text))
+        if words:
             template.settle(kinds=self.rows.kinds)
         form.heads = template.words <= 1 and self._is_header(template)
-        form.message = form.error and is_message(text, template)
+        form.message = form.ending or (form.error and is_spoken(template))
         may_train = any(grammar.may_train(slot.name, kinds=True) for slot in template.metrics)
         form.trains = template.loss is not None or (self.rows.kinds and may_train)
         return form
@@ -405,6 +456,8 @@ class LogReader:
         located = counts and template.bar != "keras"
         if not self._is_row(form, numbers, located=located):
             return False
+        if template.block is None:
+            self._training.learns(masked.shape, template)
         self._row(form, numbers, masked.line)
         if form.is_alone and not self.config.in_call and (template.loss or located or template.step):
             form.quick = ROW

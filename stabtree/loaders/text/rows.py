@@ -73,6 +73,7 @@ class LogRows(Struct):
     # a step `bar`, the progress bar above, and `below` with `below_of`, the one that is drawn next.
     roles: dict[str, Cells] = field(default_factory=lambda: {n: Cells() for n in ROLES})
     cells: dict[str, Cells] = field(default_factory=dict)  # those that no line holds as a number
+    garbled: dict[str, str] = field(default_factory=dict)  # of a column the first line that holds a word in its place
     blocks: list[Block] = field(default_factory=list)
     events: array[int] = field(default_factory=lambda: array("q"))  # rows that are overflows, not lines of metrics
     asides: array[int] = field(default_factory=lambda: array("q"))  # rows of values printed beside those of training

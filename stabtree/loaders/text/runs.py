@@ -249,7 +249,9 @@ def _columns(log: _Log, span: Ints) -> tuple[Ints, dict[str, Column | None]]:
     if log.several_ranks:
         columns["rank"] = log.rank.pick(span).column(kept)
     for name in log.rows.columns:
-        columns[name] = here.get(name) and here[name].column(kept)
+        column = columns[name] = here[name].column(kept) if name in here else None
+        if column and column.bad:
+            columns[name] = replace(column, bad_example=log.rows.garbled[name])
     mark_sporadic(columns, here, names, event)
     return kept, {name: found for name, found in columns.items() if found is None or found.count}
 

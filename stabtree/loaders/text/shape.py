@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec import Struct, field
 
 from stabtree.common.lazy import np
+from stabtree.loaders.counters import GARBLED
+from stabtree.loaders.tables.cells import number
 from stabtree.loaders.text import grammar
-from stabtree.loaders.text.grammar import role
+from stabtree.loaders.text.grammar import MASK, role
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -21,8 +23,6 @@ if TYPE_CHECKING:
     from stabtree.common.lazy import Floats
     from stabtree.metrics.names import Names
 
-# Stands for a number in a shape.
-MASK = "\0"
 MAX_STEP = 2.0**53
 # No count of steps is longer.
 MAX_DIGITS = 16
@@ -45,12 +45,13 @@ class Slot(NamedTuple):
     of: int = NOWHERE  # the place of the number that says how far a counter goes: 600 for the step of `399/600`
     unit: str = ""  # what directly follows the number
     blank: bool = False  # whether a blank alone separates the name from the number
+    garbled: bool = False  # whether `text` is a word that can't be read as a number
 
     def value(self, numbers: Sequence[str]) -> float:
         """Return the number as a float."""
         if self.place >= 0 and not self.power and self.whole < 0:
             text = numbers[self.place]
-            return float(text) if "," not in text else to_float(text)
+            return float(text) if text.isdigit() else to_float(text)
         number = to_float(self.text if self.place < 0 else numbers[self.place], self.power)
         return number / (to_float(numbers[self.whole]) or 1) if self.whole >= 0 else number
 
@@ -125,7 +126,7 @@ class Block(Struct):
     def values(self, slot: Slot) -> Floats:
         """Return the values of a slot, float64 (n,)."""
         if slot.place < 0:
-            return np.full(len(self.rows), to_float(slot.text))
+            return np.full(len(self.rows), GARBLED if slot.garbled else to_float(slot.text))
         values = self.column(slot.place) * 10.0**slot.power
         if slot.whole >= 0:
             whole = self.column(slot.whole)
@@ -204,6 +205,8 @@ def to_float(text: str, power: int = 0) -> float:
     >>> to_float("1,234.5"), to_float("2e+3"), to_float("1.1", 3)
     (1234.5, 2000.0, 1100.0)
     """
+    if "#" in text:  # what C runtimes print for NaN and infinity
+        return number(text) or 0.0
     text = text.replace(",", "")
     if power and text[-1:].isdigit() and "e" not in text.lower():
         return float(f"{text}e{power}")

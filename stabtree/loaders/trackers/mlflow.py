@@ -101,7 +101,7 @@ def _metric(source: Source, name: str, found: Collected, skips: Skips) -> None:
         parts = line.split()
         time, value, step = (*parts[:3], "0", "0")[:3]
         if parts and not (len(parts) > 1 and found.add(name, step, value, time)):
-            skips.add(place, f"is not a line `timestamp value step`: {clean(line, 40)!r}")
+            skips.add(place, "is not a line `timestamp value step`", line)
     found.bad = 0  # they are counted as lines
 
 

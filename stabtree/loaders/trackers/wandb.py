@@ -219,9 +219,8 @@ def is_run(directory: Path) -> bool:
     if logs == 1 or "files" not in folders:
         return logs == 1
     inner = entries(directory / "files")[1]
-    return logs > 1 or any(
-        name in inner for name in ("wandb-history.jsonl", "wandb-summary.json", "wandb-metadata.json")
-    )
+    of_a_run = ("wandb-history.jsonl", "wandb-summary.json", "wandb-metadata.json")
+    return logs > 1 or any(name in inner for name in of_a_run)
 
 
 def run_in(directory: Path, read: Callable[[Path], tuple[Table, ...]]) -> tuple[Table, ...]:

@@ -18,8 +18,8 @@ from stabtree.cli.options import (
     ReadOptions,
     effective_settings,
     judging_by,
+    loaded_runs,
     output_option,
-    reading,
 )
 from stabtree.cli.output import deliver, protect_log, protect_rules, protect_run, wanted
 from stabtree.cli.terminal import Busy
@@ -55,7 +55,6 @@ def calibrate(
 
     from stabtree.common.errors import NOT_JUDGED
     from stabtree.judging.settings import FILE, SHARED
-    from stabtree.loaders import load_runs
     from stabtree.tools.calibrate.limits import calibrate as calibrated
 
     settings = effective_settings(read, judge).settings
@@ -65,7 +64,7 @@ def calibrate(
     protect_rules(targets, *judging.rules, *(str(file) for file in map(Path, (FILE, SHARED)) if file.exists()))
     busy = Busy(wanted=targets.get(None) == SCREEN)
     with busy.doing(f"reading {', '.join(paths)}"):
-        given = load_runs(*paths, **reading(read, settings))
+        given = loaded_runs(paths, read, settings)
     for item in given:
         if isinstance(item.run, StabtreeError):
             protect_log(targets, item.name)

@@ -18,8 +18,8 @@ from stabtree.cli.options import (
     ReadOptions,
     effective_settings,
     judging_by,
+    loaded_runs,
     option,
-    reading,
 )
 from stabtree.cli.output import protect_run, write
 from stabtree.cli.terminal import Busy, emit, notify
@@ -51,8 +51,6 @@ def baseline(
     Warnings and worse are accepted, with --fail-on note also notes. The file keeps what it holds about other runs, and
     the reasons and dates that people wrote into it.
     """
-    from stabtree.loaders import load_runs
-    from stabtree.loaders.paths.joined import cut, stretch_of
     from stabtree.tools.ci.baseline import BaselineWriter, changed, folder_of, placed, read_baseline, written
     from stabtree.tree.model import Severity
 
@@ -65,13 +63,12 @@ def baseline(
     record = BaselineWriter(file, effective.levels | {Severity.WARNING})
     judging = judging_by(effective.settings, judge, record)
     with Busy(wanted=True).doing(f"judging {', '.join(paths)}"):
-        ends = stretch_of(read.steps)
-        loaded = load_runs(*paths, ranks=read.ranks, **reading(read, effective.settings))
+        loaded = loaded_runs(paths, read, effective.settings)
         unread = [(item.name, item.run) for item in loaded if isinstance(item.run, StabtreeError)]
         if unread and len(unread) == len(loaded):
             raise unread[0][1]
         judged = set()
-        for run in (cut(item, ends).run for item in loaded):
+        for run in (item.run for item in loaded):
             if not isinstance(run, StabtreeError):
                 # The last of the rules is the baseline itself.
                 protect_run([Path(file).resolve()], run, *judging.rules[:-1])

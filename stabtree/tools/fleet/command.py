@@ -25,6 +25,7 @@ from stabtree.cli.options import (
     option,
     output_option,
     reading,
+    tell_of_links,
 )
 from stabtree.cli.output import deliver_pieces, protect_log, protect_rules, wanted
 from stabtree.cli.terminal import notify
@@ -95,6 +96,7 @@ def scan(
             tell=tell,
             **reading(read, effective.settings),
         )
+    tell_of_links(fleet.outside)
     for path in (path for record in fleet for path in record.files if existing):
         protect_log(existing, path)
     if not len(fleet) and not fleet.stopped:

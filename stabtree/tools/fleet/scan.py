@@ -19,13 +19,13 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from stabtree._version import __version__
-from stabtree.common.errors import StabtreeError
+from stabtree.common.errors import StabtreeError, too_little_memory
 from stabtree.common.lazy import np
 from stabtree.common.text import clean, masked, near
 from stabtree.judging.judge import Judging
 from stabtree.judging.verdict import Outcome
 from stabtree.loaders import check_options
-from stabtree.loaders.paths.find import Unit, expanded, is_copy, is_log, listed, place, units_of
+from stabtree.loaders.paths.find import Unit, expanded, is_copy, is_log, listed, place, real_path, units_of
 from stabtree.loaders.paths.joined import cut
 from stabtree.loaders.paths.load import contents
 from stabtree.loaders.paths.read import LoadOptions
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from stabtree.loaders import Loaded
     from stabtree.loaders.paths.joined import Ends
 
-READING = {"dtype", "checkpoint_every", "columns", "step_column", "format", "run", "checkpoints", "ranks"}
+READING = {*LoadOptions.__struct_fields__, "ranks"}
 AHEAD = 3  # batches for each worker that are under way or waiting for it
 BATCH = 8  # units, or logs, that go to a worker at once
 REACHED_SECONDS, WORKER_SECONDS = 5, 20
@@ -56,10 +56,12 @@ class Fleet(Struct, frozen=True):
     Attributes:
         records: the runs, worst first.
         stopped: whether the scan was interrupted.
+        outside: links that lead out of the folders and were not followed.
     """
 
     records: Sequence[Record]
     stopped: bool = False
+    outside: Sequence[str] = ()
 
     def __iter__(self) -> Iterator[Record]:
         """Return the runs, worst first."""
@@ -124,7 +126,7 @@ def scan(
     roots = tuple(os.path.realpath(unit.folder) for unit in units if not unit.files)
     judge = UnitJudge(judging, how, roots, ends, documents)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    records: list[Record] = []
+    records, outside = list[Record](), list[str]()
     counts: Counter[str] = Counter()
     waiting = deque((*units, *dict.fromkeys(far)))
     stopped = False
@@ -132,13 +134,14 @@ def scan(
         with closing(results(judge, waiting, engine, jobs or cores, address)) as stream:
             for done, judged in enumerate(stream, 1):
                 records += judged.records
+                outside += judged.outside
                 counts.update(record.badge for record in judged.records)
                 if tell is not None:
                     tell(counts, done, len(waiting))
     except KeyboardInterrupt:
         stopped = True
     records.sort(key=lambda record: (record.leaf, record.path, record.run))
-    return Fleet(tuple(worst_first(records)), stopped)
+    return Fleet(tuple(worst_first(records)), stopped, outside)
 
 
 def _check(paths: Sequence[Any], engine: str, address: str, jobs: int | None, how: Mapping[str, Any]) -> None:
@@ -164,10 +167,11 @@ def _check(paths: Sequence[Any], engine: str, address: str, jobs: int | None, ho
 
 
 class Judged(NamedTuple):
-    """What became of a unit: its runs, and the units that were found below it."""
+    """What became of a unit: its runs, the units that were found below it, and links that lead outside."""
 
     records: tuple[Record, ...]
     further: tuple[Unit, ...] = ()
+    outside: tuple[str, ...] = ()
 
 
 class UnitJudge(Struct, frozen=True):
@@ -201,14 +205,14 @@ class UnitJudge(Struct, frozen=True):
         except Exception as error:
             return Judged((_failed(unit, error),))
         each = (time.perf_counter() - begin) / max(len(found.loaded), 1)
-        return Judged(tuple(self._record(item, each) for item in found.loaded), found.further)
+        return Judged(tuple(self._record(item, each) for item in found.loaded), found.further, found.outside)
 
     def _record(self, item: Loaded, seconds: float) -> Record:
         begin, fault = time.perf_counter(), False
         try:
             outcome = self.judging.outcome(cut(with_hashes(item) if self.documents else item, self.ends))
         except Exception as error:
-            outcome, fault = Outcome(item.name, _shown(error)), not isinstance(error, StabtreeError)
+            outcome, fault = Outcome(item.name, _shown(error)), not isinstance(error, StabtreeError | MemoryError)
         seconds += time.perf_counter() - begin
         return record_of(outcome, item.path, documents=self.documents, fault=fault, seconds=seconds)
 
@@ -216,13 +220,15 @@ class UnitJudge(Struct, frozen=True):
 def _failed(unit: Unit, error: Exception) -> Record:
     """Return the record of a unit that could not be read."""
     path = clean(unit.path, 4096)
-    return record_of(Outcome(path, _shown(error)), path, fault=not isinstance(error, StabtreeError))
+    return record_of(Outcome(path, _shown(error)), path, fault=not isinstance(error, StabtreeError | MemoryError))
 
 
 def _shown(error: Exception) -> StabtreeError:
     """Return the error to show to the user; a bug of ours is one, too."""
     if isinstance(error, StabtreeError):
         return error
+    if isinstance(error, MemoryError):
+        return too_little_memory()
     problem = f"stabtree itself failed: {type(error).__name__}: {clean(error, 200)}"
     return StabtreeError(problem, hint="diagnose it alone with --debug, and report what that prints")
 
@@ -247,12 +253,10 @@ def results(judge: UnitJudge, waiting: deque[Unit], engine: str, jobs: int, addr
             alone = bool(suspects)
             together = _together(pool, workers, judge, waiting, suspects)
             for judged in _one_by_one(pool, judge, suspects) if alone else together:
-                for unit in reversed(judged.further):
-                    # A link may lead to a folder where another one has led before.
-                    target = os.path.realpath(unit.folder) if unit.linked and not unit.files else ""
-                    if target not in seen:
-                        waiting.appendleft(unit)
-                    seen |= {target} - {""}
+                # Links may lead to one folder again and again.
+                real = {real_path(unit.paths[0]): unit for unit in reversed(judged.further)}
+                waiting.extendleft(unit for target, unit in real.items() if target not in seen)
+                seen |= real.keys()
                 yield judged
 
 
@@ -287,7 +291,7 @@ def _one_by_one(pool: Executor, judge: UnitJudge, suspects: deque[Unit]) -> Iter
         try:
             (found,) = pool.submit(judge, [unit]).result()
         except Exception as error:
-            parts = _parts(unit, judge.roots)
+            parts = _parts(unit, judge)
             suspects.extend(parts)
             if not parts:
                 problem = error.problem if isinstance(error, StabtreeError) else "the process that read it was killed"
@@ -297,17 +301,16 @@ def _one_by_one(pool: Executor, judge: UnitJudge, suspects: deque[Unit]) -> Iter
         yield found
 
 
-def _parts(unit: Unit, roots: Sequence[str]) -> list[Unit]:
+def _parts(unit: Unit, judge: UnitJudge) -> list[Unit]:
     """Return the parts of a unit that was too much for a worker, to see which log it was; none where it has none."""
     if unit.files:
         return [replace(unit, files=(name,)) for name in unit.files] if len(unit.files) > 1 else []
     try:
-        listing = listed(unit.folder, roots)
+        listing = listed(unit.folder, judge.roots, follow=judge.how.get("follow_links", False))
     except OSError:
         return []
     logs = [Unit(unit.folder, (name,)) for name in listing.files if is_log(name)]
-    folders = [Unit(place(unit.folder, name)) for name in listing.folders if not is_copy(name)]
-    folders += [Unit(place(unit.folder, name), linked=True) for name in listing.linked]
+    folders = [Unit(place(unit.folder, name)) for name in (*listing.folders, *listing.linked) if not is_copy(name)]
     return [*logs, *folders] if len(logs) > 1 or (logs and folders) else []
 
 

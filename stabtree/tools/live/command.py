@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import gc
 import os
 import re
@@ -20,6 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from msgspec import Struct
+from msgspec.structs import replace
 
 from stabtree.cli.options import (
     COLUMNS,
@@ -33,14 +33,13 @@ from stabtree.cli.options import (
     ReadOptions,
     effective_settings,
     judging_with_baseline,
-    loaded_runs,
     option,
     reading,
 )
 from stabtree.cli.output import on_the_terminal
 from stabtree.cli.terminal import emit, notify, takes_escapes
 from stabtree.common.errors import FOUND, StabtreeError
-from stabtree.common.text import clean, masked
+from stabtree.common.text import clean, hidden, masked
 from stabtree.report.outputs import DEFAULT_OPTIONS, RenderOptions
 
 if TYPE_CHECKING:
@@ -114,6 +113,7 @@ def watch(
     Ctrl-C ends it. The exit code is that of `diagnose` for the log as it is then.
     """
     from stabtree.judging.verdict import Outcome, fails
+    from stabtree.loaders import load_runs
     from stabtree.run import Run
     from stabtree.tools.live.events import REPORTED_FROM, Announcer, Watching
     from stabtree.tools.live.watch import End, Follower, Session
@@ -121,12 +121,16 @@ def watch(
 
     effective = effective_settings(read, judge)
     judging = judging_with_baseline(effective.settings, judge)
-    _check(paths, follow, out, effective, reading(read, effective.settings))
+    how = reading(read, effective.settings)
+    _check(paths, follow, out, effective, how)
     judging.diagnosed(Run("nothing yet", {}))  # what it can't be judged by, no run can
+
+    follower = Follower(paths)
 
     def judged() -> list[Outcome]:
         try:
-            return [judging.outcome(item) for item in loaded_runs(paths, read, effective.settings)]
+            found = load_runs(*paths, ranks=read.ranks, contents=follower.contents(), **how)
+            return [judging.outcome(item) for item in found]
         except StabtreeError as error:
             return [Outcome(clean(paths[0]), error)]
 
@@ -135,7 +139,7 @@ def watch(
     lowest = Severity.NOTE if Severity.NOTE in effective.levels else REPORTED_FROM
     with Stop() as stop:
         session = Session(
-            Follower(paths),
+            follower,
             Watching(judged, Announcer(reported_from=lowest)),
             every=follow.every,
             stall=None if follow.stall is None else seconds(follow.stall, "--stall"),
@@ -213,11 +217,8 @@ class Reporter:
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self._clear()
-        try:
-            if kind is not KeyboardInterrupt:
-                self._hook.wait()
-        finally:  # a second Ctrl-C while waiting
-            self._hook.kill()
+        if kind is not KeyboardInterrupt:
+            self._hook.wait()
         self._notes(self._hook.notes())
 
     def report(self, round_: Round) -> None:
@@ -280,12 +281,9 @@ class Reporter:
         """Write the status line over the last one."""
         from stabtree.tools.live.messages import status_line
 
-        width = shutil.get_terminal_size().columns
-        with suppress(OSError, ValueError):
-            width = os.get_terminal_size(sys.stderr.fileno()).columns or width
-        ascii_ = not codecs.lookup(sys.stderr.encoding or "utf-8").name.startswith("utf")
+        look = on_the_terminal(DEFAULT_OPTIONS)
         # The last column is left free: some terminals go on to the next line as soon as it is written.
-        text = status_line(round_, self._name, RenderOptions(width=max(20, width - 1), ascii=ascii_))
+        text = status_line(round_, self._name, replace(look, width=max(20, look.width - 1)))
         _to_terminal(f"\r\x1b[2K{text}")
         self._shown = True
 
@@ -297,7 +295,7 @@ class Reporter:
 
 def _to_terminal(text: str) -> None:
     with suppress(OSError, ValueError):  # a terminal that takes no more is no reason to fail
-        sys.stderr.write(text)
+        sys.stderr.write(hidden(text))
         sys.stderr.flush()
 
 
@@ -352,12 +350,11 @@ class Hook:
         self._words = None if command is None else _words(command)
         self._pool = ThreadPoolExecutor(EXEC_AT_ONCE)
         self._runs: list[Future[str]] = []
-        self._running: set[subprocess.Popen[bytes]] = set()
 
     def start(self, event: str) -> None:
         """Run the command with a text on its standard input."""
         if self._words is not None:
-            self._runs.append(self._pool.submit(self._run, self._words, event))
+            self._runs.append(self._pool.submit(_run, self._words, hidden(event)))
 
     def notes(self) -> list[str]:
         """Return the notes on what failed or took too long since the last call."""
@@ -369,37 +366,23 @@ class Hook:
         """Wait for what still runs."""
         wait(self._runs)
 
-    def kill(self) -> None:
-        """End all that still runs, and run nothing more."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
-        for process in [*self._running]:
-            _kill(process)
 
-    def _run(self, words: list[str], event: str) -> str:
-        try:
-            # What it prints must not come between results: it goes where notes go.
-            process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=2, start_new_session=True)  # noqa: S603
-        except OSError as error:
-            return f"--exec could not be run: {error.strerror or error}"
-        self._running.add(process)
-        try:
-            process.communicate(event.encode(), EXEC_SECONDS)
-        except subprocess.TimeoutExpired:
-            _kill(process)
-            return f"--exec took longer than {EXEC_SECONDS:g} seconds, and was ended"
-        finally:
-            self._running.discard(process)
-        return f"--exec failed with exit code {process.returncode}" if process.returncode else ""
-
-
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    """End a command with all that it started."""
-    with suppress(OSError):
+def _run(words: list[str], event: str) -> str:
+    """Run a command, and return a note on what went wrong."""
+    try:
+        # What it prints must not come between results: it goes where notes go.
+        process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=2, start_new_session=True)  # noqa: S603
+    except OSError as error:
+        return f"--exec could not be run: {error.strerror or error}"
+    try:
+        process.communicate(event.encode(), EXEC_SECONDS)
+    except subprocess.TimeoutExpired:
         if sys.platform != "win32":
-            os.killpg(process.pid, signal.SIGKILL)
-        else:
-            process.kill()
-    process.wait()
+            os.killpg(process.pid, signal.SIGKILL)  # with all that it started
+        process.kill()
+        process.wait()
+        return f"--exec took longer than {EXEC_SECONDS:g} seconds, and was ended"
+    return f"--exec failed with exit code {process.returncode}" if process.returncode else ""
 
 
 def _words(command: str) -> list[str]:

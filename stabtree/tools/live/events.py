@@ -34,6 +34,8 @@ MAX_READS = 100
 LOOP_PAUSE_SECONDS = 1.0
 LOOP_BUDGET, SIGN_BUDGET = (2.0, 0.01), (10.0, 0.02)
 """Inside a training loop judging may take so many seconds, and this share of the time; more where there is a sign."""
+LEAP = 6.0
+"""So many mean distances above the mean, a row of ordinary noise lies once in some thousands."""
 LOOKS = 4
 """What a row is a sign of may take some more rows to show."""
 HOLD_ROWS = 3
@@ -55,8 +57,8 @@ NEVER_ZERO = ("loss", "grad_norm")
 class EventChange(StrEnum):
     """What happened to an event.
 
-    `opened`: reported for the first time, or again after it was over. `worse`: graver than before. `renamed`: another
-    leaf describes it now. `withdrawn`: the log no longer shows it. `closed`: the run recovered from it.
+    `opened`: reported for the first time, or again after it was over. `worse`: graver than before. `renamed`: a
+    milder leaf describes it now. `withdrawn`: the log no longer shows it. `closed`: the run recovered from it.
     """
 
     OPENED = "opened"
@@ -173,14 +175,13 @@ class _Event:
         before = self.reported
         if before is None:
             return EventChange.OPENED
-        graver = finding.leaf.severity.rank > before.leaf.severity.rank
+        graver = finding.leaf.severity.rank - before.leaf.severity.rank
         if not self.is_open:
             # A finding goes on describing what is over for as long as its rows are in the log.
-            return EventChange.OPENED if self.state is EventChange.WITHDRAWN or finding.open or graver else None
-        if graver:
-            return EventChange.WORSE
-        if finding.leaf.id != before.leaf.id:
-            return EventChange.RENAMED
+            is_anew = self.state is EventChange.WITHDRAWN or finding.open or graver > 0
+            return EventChange.OPENED if is_anew else None
+        if graver:  # a name that says no more is no news
+            return EventChange.WORSE if graver > 0 else EventChange.RENAMED
         return EventChange.CLOSED if before.open and not finding.open else None
 
     def now(
@@ -277,14 +278,14 @@ class Announcer:
         return tuple(sorted(news, key=lambda item: not item.change.is_finding))
 
     def _forget_ahead(self, key: str, name: str, diagnosis: Diagnosis) -> Iterator[News]:
-        """Forget what lies beyond the end of a log that was written anew; what was open is withdrawn."""
+        """Forget what lies beyond the end of a log in which another run began; what was open is over."""
         rows, last = self._logs[key][0], diagnosis.run.last_step or 0
         for event in [item for item in self._events if item.run == key]:
             reported = event.reported
             if event.first_rows > rows if reported is None else event.reported_step > last:
                 self._events.remove(event)
                 if event.is_open and reported is not None:
-                    yield self._report(event, _Pending(EventChange.WITHDRAWN, reported, rows, 0.0), name, diagnosis)
+                    yield self._report(event, _Pending(EventChange.CLOSED, reported, rows, 0.0), name, diagnosis)
 
     def _changes(self, key: str, diagnosis: Diagnosis, now: float) -> Iterator[tuple[_Event, _Pending]]:
         """Take in the findings of a run; yield the events that change, each with its change."""
@@ -454,15 +455,27 @@ class Signs:
     def __init__(self) -> None:
         self._before: frozenset[str] = frozenset()
         self._looks = 0
+        self._levels: dict[str, tuple[int, float, float]] = {}
 
     def in_row(self, row: Mapping[str, object]) -> bool:
         """Return whether a row shows what the row before did not, or comes soon after one that did."""
         numbers = {name: value for name, value in row.items() if isinstance(value, int | float)}
         signs = {f"{name} is not finite" for name, value in numbers.items() if not math.isfinite(value)}
         signs |= {f"{name} is 0" for name in NEVER_ZERO if numbers.get(name) == 0.0}
+        signs |= {f"{name} leaps" for name in NEVER_ZERO if name in numbers and self._leaps(name, numbers[name])}
         if numbers.get("loss_scale", 1.0) < 1.0:  # it divides: seeds/phase19, section 3
             signs.add("loss_scale is below 1")
         return self.call(frozenset(signs))
+
+    def _leaps(self, name: str, value: float) -> bool:
+        """Return whether a value is far above the mean of those before it, by their mean distance from that."""
+        rows, level, scatter = self._levels.get(name, (0, value, 0.0))
+        above = value - level
+        if rows >= MIN_ROWS and not above <= LEAP * scatter:
+            return True
+        share = max(1 / (rows + 1), 1 / WINDOW_ROWS)
+        self._levels[name] = rows + 1, level + share * above, scatter + share * (abs(above) - scatter)
+        return False
 
     def call(self, signs: frozenset[str]) -> bool:
         """Return whether there is a sign that was not there before, or was new a few calls ago."""
@@ -482,6 +495,7 @@ class Watching:
         announcer: decides what is news, and when.
         in_loop: whether a training loop waits for each judgement.
         clock: seconds that do not go back.
+        cost: the seconds that judging takes; where others use the processor too, they slow down the loop as well.
 
     Attributes:
         outcomes: what was found at the last judgement.
@@ -494,12 +508,16 @@ class Watching:
         *,
         in_loop: bool = False,
         clock: Callable[[], float] = time.monotonic,
+        cost: Callable[[], float] | None = None,
     ) -> None:
         self._judge, self.announcer, self._in_loop, self.clock = judge, announcer, in_loop, clock
+        self._cost = cost or clock
         self.outcomes: Sequence[Outcome] = ()
         self._size = self._read = 0
         self._begun = self._ended = clock()
-        self._last_seconds = self._spent = 0.0
+        self._last_seconds = 0.0
+        self._spent = {LOOP_BUDGET: 0.0, SIGN_BUDGET: 0.0}
+        self._budget = LOOP_BUDGET
 
     @property
     def waits(self) -> bool:
@@ -527,24 +545,24 @@ class Watching:
 
     def _is_due(self, size: int, now: float, *, sign: bool) -> bool:
         may_read = self._read + size <= MAX_READS * size
-        if sign and may_read and self._may_spend(SIGN_BUDGET, now):
+        until = self.announcer.judge_at(now)
+        # The log should hold the rows that a change waits for, by the average length of its rows.
+        is_awaited = until is not None and self._size and self.announcer.rows * size / self._size >= until - 0.5
+        if (sign or is_awaited) and may_read and self._may_spend(SIGN_BUDGET, now):
             return True
         waited = now - self._ended
         if self._in_loop and (waited < LOOP_PAUSE_SECONDS or not self._may_spend(LOOP_BUDGET, now)):
             return False
-        until = self.announcer.judge_at(now)
-        # The log should hold the rows that a change waits for, by the average length of its rows.
-        if may_read and until is not None and self._size and self.announcer.rows * size / self._size >= until - 0.5:
-            return True
         paused = waited >= PAUSE_SECONDS and self._last_seconds <= PAUSE_SHARE * waited
         return paused or size - self._size >= max(GROWTH * self._size, 1)
 
     def _may_spend(self, budget: tuple[float, float], now: float) -> bool:
-        seconds, share = budget
-        return not self._in_loop or self._spent + self._last_seconds <= seconds + share * (now - self._begun)
+        self._budget, (seconds, share) = budget, budget
+        spent = self._spent[budget] + self._last_seconds
+        return not self._in_loop or spent <= seconds + share * (now - self._begun)
 
     def _judged(self, size: int, *, final: bool = False) -> tuple[News, ...]:
-        began, is_first = self.clock(), not self._read
+        began, before, is_first = self.clock(), self._cost(), not self._read
         try:
             self.outcomes = self._judge()
             return self.announcer.judged(self.outcomes, final=final, now=began)
@@ -554,5 +572,5 @@ class Watching:
             self._read += size
             self._size = size
             self._ended = self.clock()
-            self._last_seconds = (self._ended - began) * (not is_first)  # the first one imports what it needs
-            self._spent += self._last_seconds
+            self._last_seconds = (self._cost() - before) * (not is_first)  # the first one imports what it needs
+            self._spent[self._budget] += self._last_seconds

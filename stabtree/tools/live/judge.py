@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import pickle
+import time
 from collections import Counter
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -99,7 +100,8 @@ class LoopJudge:
         self.should_stop: News | None = None
         if judges:
             mildest = min([REPORTED_FROM, *(it for it in LEVELS if it in self._levels)], key=lambda it: it.rank)
-            self._watching = Watching(_judging(path.absolute()), Announcer(reported_from=mildest), in_loop=True)
+            judge, announcer = _judging(path.absolute()), Announcer(reported_from=mildest)
+            self._watching = Watching(judge, announcer, in_loop=True, cost=time.thread_time)
 
     def wrote(self, row: Mapping[str, Any], size: int) -> None:
         """Take in a row that was written, by its values, and judge the log, now so many bytes, if it is time to."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean, inert, to_ascii
-from stabtree.judging.verdict import ORDER, worst
+from stabtree.judging.verdict import worst
 from stabtree.report.advice import do_now, restart_line
 from stabtree.report.contract import SCHEMA, FindingPart, JsonPart, Verdict, Version
 from stabtree.report.json import finding_dict, written
@@ -91,37 +91,21 @@ def finding_line(news: News, time: datetime, look: RenderOptions) -> str:
 
 
 def status_line(round_: Round, name: str, look: RenderOptions) -> str:
-    """Return how the runs go, in one line that fits: what matters least is left out first.
+    """Return how the runs go, in one line that fits.
 
     Args:
         round_: how they go.
         name: what to call the log while it is not there.
         look: how wide the line may be.
     """
-    quiet = duration(round_.quiet_seconds)
-    parts = [f"waiting for {clean(name)}", quiet]
+    parts = [f"waiting for {clean(name)}", duration(round_.quiet_seconds)]
     if round_.there:
-        parts = [*_state(round_.outcomes), f"last row {quiet} ago"]
-    while len(parts) > 1 and len("  ".join(parts)) > look.width:
-        parts.pop()
+        counts = Counter(BADGES[outcome.verdict].word for outcome in round_.outcomes)
+        runs = [item.found.run for item in round_.outcomes if not isinstance(item.found, StabtreeError)]
+        parts = [", ".join(f"{count} {word}" for word, count in counts.items()), f"last row {parts[1]} ago"]
+        if len(round_.outcomes) == 1:
+            parts[:1] = [*counts, *(f"{run.unit} {run.last_step:,}" for run in runs if run.last_step is not None)]
     return _as_line("  ".join(parts), look)[: look.width]
-
-
-def _state(outcomes: Sequence[Outcome]) -> Iterator[str]:
-    """Yield the verdict, the last loss and the last step of a run, or how many of several runs are how."""
-    if len(outcomes) > 1:
-        counts = Counter(outcome.verdict for outcome in outcomes)
-        words = [f"{counts[verdict]} {BADGES[verdict].word.lower()}" for verdict in map(str, ORDER) if counts[verdict]]
-        yield f"{len(outcomes)} runs: {', '.join(words)}"
-        return
-    for outcome in outcomes:
-        yield BADGES[outcome.verdict].word
-        if not isinstance(outcome.found, StabtreeError):
-            run = outcome.found.run
-            if (loss := run.get("loss")) is not None and len(loss):
-                yield f"loss {float(loss.values[-1]):.4g}"
-            if run.last_step is not None:
-                yield f"{run.unit} {run.last_step:,}"
 
 
 def duration(seconds: float) -> str:

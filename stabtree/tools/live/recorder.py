@@ -10,14 +10,12 @@ import math
 import os
 import weakref
 from collections.abc import Mapping
-from contextlib import suppress
 from functools import partial
 from operator import index
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex
 
 from stabtree.common.errors import StabtreeError
-from stabtree.tools.live.monitor import NaNMonitor, NonFiniteError
 from stabtree.tools.live.writer import LogFile, Problems, RowWriter, Value, described, distributed, shown
 
 if TYPE_CHECKING:
@@ -49,7 +47,6 @@ class Recorder:
             is judged. Rank 0 alone judges.
         fail_on: the level, or the levels, from which on a finding raises, is called with, and is `should_stop`.
         stats_every: steps between two looks at the model; 0 for none.
-        monitor: counts the rows whose loss or gradient is not finite; one that says nothing, where not given.
         resume: whether the last run of a file that is there goes on; False for another run in the same file, of which
             the last is read. Where not given it is another run if its first step is not after the first one of that
             run, or if it counts from 1 and that run from 0.
@@ -66,7 +63,6 @@ class Recorder:
         on_finding: str | Callable[[News], object] | None = None,
         fail_on: str | Iterable[str] = "critical",
         stats_every: int = STATS_EVERY,
-        monitor: NaNMonitor | None = None,
         resume: bool | None = None,
     ) -> None:
         _refuse(rank=rank, stats_every=stats_every)
@@ -77,7 +73,6 @@ class Recorder:
         if self.rank:
             self.path = self.path.with_name(f"{self.path.stem}.rank{self.rank}{self.path.suffix}")
         self.stats_every = stats_every
-        self.monitor = monitor or NaNMonitor("count")
         self._process = os.getpid()
         self._problems = Problems(self.path)
         log = LogFile(self.path.absolute(), self._problems)  # the loop may change its working directory
@@ -99,16 +94,12 @@ class Recorder:
 
         Where several ranks log the run, it is None until the step that they stop at, and on all of them a finding then.
         """
-        if self._judge:
-            return self._judge.should_stop
-        return None
+        return self._judge.should_stop if self._judge else None
 
     @property
     def news(self) -> tuple[News, ...]:
         """All findings that were reported so far."""
-        if self._judge:
-            return self._judge.news
-        return ()
+        return self._judge.news if self._judge else ()
 
     def config(self, settings: Mapping[str, Any] | None = None, **named: Any) -> None:
         """Write what the run was started with: `dtype="bf16"`, `optimizer="AdamW"`, `lr=3e-4`, `warmup_steps=100`."""
@@ -126,7 +117,6 @@ class Recorder:
 
         Raises:
             TrainingStoppedError: with `on_finding="raise"`, where the log shows something at or above `fail_on`.
-            NonFiniteError: where the monitor raises.
         """
         if not self._usable():
             return
@@ -197,8 +187,7 @@ class Recorder:
         """Judge the log for the last time, and close it; what is found now is reported, and raises nothing."""
         if self._ended.alive and os.getpid() == self._process:
             self._rows.put_all()
-            with suppress(NonFiniteError):
-                self._take_in()
+            self._take_in()
             if self._judge is not None:
                 self._judge.ended(self._rows.size)
         self._ended()
@@ -232,18 +221,12 @@ class Recorder:
         return True
 
     def _take_in(self) -> None:
-        """Have the rows judged that were written since, and show them to the monitor."""
+        """Have the rows judged that were written since."""
         while self._rows.written:
-            step, row = self._rows.written.popleft()
+            row = self._rows.written.popleft()
             self._rows.waits_rows -= 1
             if self._judge is not None and self._rows.waits_rows <= 0:
                 self._judge.wrote(row, self._rows.size)
-            if self.monitor.sync is not None:
-                continue  # it asks other ranks, which may not log
-            if isinstance(loss := row.get("loss"), int | float):
-                self.monitor.check_loss(loss, step)
-            if "loss_scale" not in row and isinstance(norm := row.get("grad_norm"), int | float):
-                self.monitor.check_gradients({"grad_norm": norm}, step)
 
 
 def _refuse(**counts: object) -> None:

@@ -37,7 +37,7 @@ class Sink:
 
     Nested dicts become names such as `eval/loss`. What is a single number is written, of whatever library it is; texts,
     None, images and whole arrays are left out. What is wrong with a row never ends the training: it is reported once
-    through `logging`. As of a Recorder, a copy is the same Sink.
+    through `logging`.
 
     Args:
         path: the log; or a Recorder of your own, which stays open when the sink is closed.
@@ -110,12 +110,6 @@ class Sink:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-    def __copy__(self) -> Self:
-        return self
-
-    def __deepcopy__(self, _: object) -> Self:
-        return self
 
 
 def numbers(data: Mapping[Any, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import re
+import sys
 import time
+import weakref
+from contextlib import suppress
 from enum import StrEnum
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from stabtree.common.endings import FINISHED, ending_of
 from stabtree.common.errors import StabtreeError
 from stabtree.common.stats import interval
 from stabtree.common.text import clean
-from stabtree.frameworks.load import frameworks
 from stabtree.loaders.folder import MAX_DEPTH, is_file
 from stabtree.loaders.paths.find import expanded
 from stabtree.tools.live.events import Signs
@@ -27,13 +30,14 @@ if TYPE_CHECKING:
 
 LISTED_EVERY = 10
 """Looks after which folders are searched for new files."""
-MAX_FILES, MAX_ENTRIES = 1000, 20_000
+MAX_FILES, MAX_ENTRIES, HEAD_BYTES = 1000, 20_000, 1 << 12
 WEIGHTS = (".pt", ".pth", ".bin", ".safetensors", ".ckpt", ".npz", ".npy", ".distcp", ".png", ".keras", ".h5")
 DATABASES = (".db", ".sqlite", ".sqlite3")
 """SQLite writes to a file beside its database first."""
 SMALL_BYTES = 1 << 16
 """A larger file that a judgement did not read is no log."""
-MAX_NEW = 1 << 20
+MAX_HELD, CAN_HOLD = 200, sys.platform != "win32"
+"""So many files are held open; on Windows nobody could move such a file."""
 SIGN = re.compile(rb"\b(nan|inf|infinity)\b", re.IGNORECASE)
 ROUSED_SECONDS = 0.1
 """Between two looks while rows come that a finding waits for."""
@@ -41,17 +45,17 @@ SILENT_SECONDS, DEAD_SECONDS = 300.0, 10.0
 """Without a byte, after which no more rows are waited for; behind an error, after which the process is dead."""
 SETTLED_SECONDS, SETTLED_TIMES = 60.0, 2
 """Without a byte, after which a run that says it is complete is believed; in times of the longest pause so far."""
-TAIL_BYTES = 4096
 _NUMBER = re.compile(r"\d+")
-# What most trainers write last, of the whole run and not of a part of it.
-_LAST = (
-    r"(?:^|[\r\n])(?![^\r\n]*\b(?:epoch|fold|phase|round|stage)\b)"
-    r"[^\r\n]*\btraining(?: is| has)?(?: been)? (?:completed?|finished)\b"
-)
 
 
 class Growth(NamedTuple):
-    """What came to all logs: their size in bytes, whether new text holds a NaN or an infinity, and notes on files."""
+    """What came to all logs since the last look.
+
+    Attributes:
+        size: their size in bytes.
+        sign: whether new text holds a NaN or an infinity.
+        notes: on files.
+    """
 
     size: int
     sign: bool = False
@@ -59,13 +63,86 @@ class Growth(NamedTuple):
 
 
 class _Watched:
-    """A file that may grow, and what was last seen of it; `name` is its path as it was given."""
+    """A log that may grow, and what was read of it; `name` is its path as it was given.
+
+    What was read stays read: a log that is rotated, cut or replaced goes on in another part. Its file is held open
+    where that hinders nobody, and read to its end wherever it was moved.
+    """
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.size = self.rewrites = self.time = 0
-        self.is_log = True
+        self.parts: list[bytearray] = []
+        self._size = 0
         self.problem = ""
+        self._file: int | Path = Path(name)
+
+    @property
+    def size(self) -> int:
+        """The bytes of all its parts."""
+        return sum(map(len, self.parts[:-1])) + self._size
+
+    def look(self, *, hold: bool, keep: bool) -> tuple[bytes, bool]:
+        """Return what came since the last look, and whether the log was begun anew.
+
+        Args:
+            hold: whether to hold its file open.
+            keep: whether to keep what it holds: what nobody named or judged may be anything.
+
+        Raises:
+            OSError: where it is not there, or is no regular file.
+        """
+        path, new = Path(self.name), b""
+        if self.parts and keep:
+            new = self._read(len(self.parts[-1]))
+            self.parts[-1] += new
+            self._size = max(self._size, len(self.parts[-1]))
+        status, is_first = path.stat(), not self.parts
+        if not is_file(path):
+            raise OSError(0, "is not a regular file")
+        is_moved = is_first or not os.path.samestat(status, os.stat(self._file))  # noqa: PTH116 - or a descriptor
+        last = self.parts[-1] if self.parts else bytearray()
+        if not is_moved and status.st_size >= self._size and self._read(0, len(last[:HEAD_BYTES])) == last[:HEAD_BYTES]:
+            self._size = status.st_size
+            return new, False
+        if not is_moved and last:
+            last[:] = self._copied(bytes(last)) or last
+        elif hold and is_moved:
+            self._file = os.open(path, os.O_RDONLY)
+            weakref.finalize(self, os.close, self._file)
+        text = b""
+        if keep:
+            text = self._read(0)
+        # What is written over as a whole, as a table or a state by each epoch, holds its old rows itself.
+        is_whole = status.st_size >= self._size or path.suffix == ".json" or b"\0" in last[:HEAD_BYTES]
+        self.parts[len(self.parts) - is_whole :] = [bytearray(text)]
+        self._size = status.st_size
+        return b"" if is_first else new + text, not is_whole
+
+    def _read(self, begin: int, size: int = -1) -> bytes:
+        with open(self._file, "rb", closefd=not isinstance(self._file, int)) as file:
+            file.seek(begin)
+            return file.read(size)
+
+    def _copied(self, text: bytes) -> bytes:
+        """Return the copy that was made of a log before it was cut to nothing; nothing where there is none."""
+        path = Path(self.name)
+        for file in path.parent.glob(f"{glob.escape(path.name)}?*"):
+            with suppress(OSError):
+                if is_file(file) and file.stat().st_size >= len(text) and (copy := file.read_bytes()).startswith(text):
+                    return copy
+        return b""
+
+    def text(self) -> bytes:
+        """Return what the log holds; nothing where that is what lies at its place."""
+        if not any(self.parts) or (len(self.parts) == 1 and Path(self.name).exists()):
+            return b""
+        text = b""
+        for part in self.parts:
+            if part.startswith(text):
+                text = bytes(part)  # written anew, and longer
+            elif not text.startswith(part):  # as a header alone
+                text += part
+        return text
 
 
 class Follower:
@@ -82,35 +159,36 @@ class Follower:
         self._looks = 0
 
     def judged(self, files: Iterable[str]) -> None:
-        """Take in which files a judgement read, such as the one that a manifest names; larger others are no logs."""
+        """Take in which files a judgement read, such as the one that a manifest names."""
         read = {str(Path(file).absolute()) for file in files}
         if read - self._read:
             self._looks = 0
         self._read |= read
-        if not read:
-            return
-        for path, file in self._files.items():
-            is_read = not self._read.isdisjoint({path, *map(str, Path(path).parents)})
-            file.is_log = is_read or file.name in self._paths or file.size <= SMALL_BYTES
+
+    def contents(self) -> dict[str, bytes]:
+        """Return by absolute path what those logs hold that are more than their file."""
+        return {path: text for path, file in self._files.items() if (text := file.text())}
 
     def look(self) -> Growth:
         """Return what came since the last look."""
-        if self._looks % LISTED_EVERY == 0 or not any(file.size for file in self._files.values()):
-            for name in self._list():
-                if len(self._files) < MAX_FILES:
-                    self._files.setdefault(str(Path(name).absolute()), _Watched(name))
+        lists = self._looks % LISTED_EVERY == 0 or not any(file.size for file in self._files.values())
+        for name in self._list() if lists else ():
+            if len(self._files) < MAX_FILES:
+                self._files.setdefault(str(Path(name).absolute()), _Watched(name))
         self._looks += 1
         notes: list[str] = []
         signs: set[str] = set()
-        for path, file in list(self._files.items()):
-            if not file.is_log:
-                continue
+        total = 0
+        for count, (path, file) in enumerate(list(self._files.items())):
+            keep = file.name in self._paths or not self._read.isdisjoint({path, *map(str, Path(path).parents)})
+            if self._read and not keep and file.size > SMALL_BYTES:
+                continue  # no log
             problem = ""
             try:
-                self._look_at(file, notes, signs)
+                new, anew = file.look(hold=CAN_HOLD and count < MAX_HELD, keep=keep)
             except (OSError, ValueError) as error:
                 is_gone = isinstance(error, FileNotFoundError)
-                if is_gone and file.name not in self._paths:
+                if is_gone and lists and file.name not in self._paths:
                     del self._files[path]
                     continue
                 problem = getattr(error, "strerror", None) or str(error)
@@ -118,27 +196,14 @@ class Follower:
                     notes.append(
                         f"{clean(file.name)} can't be looked at just now, and is tried again: {clean(problem)}"
                     )
-            file.problem = problem
-        size = sum(file.size + file.rewrites for file in self._files.values() if file.is_log)
-        return Growth(size, self._signs.call(frozenset(signs)), tuple(notes))
-
-    def _look_at(self, file: _Watched, notes: list[str], signs: set[str]) -> None:
-        """Take in the size of a file, and look for signs in what was written to its end."""
-        path = Path(file.name)
-        status = path.stat()
-        if not is_file(path):
-            raise OSError(0, "is not a regular file")
-        before, size = file.size, status.st_size
-        anew = size < before
-        if anew and path.suffix != ".json":  # which trainers write anew each time
-            notes.append(f"{clean(file.name)} was written anew: it is followed from its beginning")
-        file.rewrites += anew or (size == before and file.time not in (0, status.st_mtime_ns))
-        if before and size > before:
-            with path.open("rb") as stream:
-                stream.seek(max(before, size - MAX_NEW))
-                if SIGN.search(stream.read(MAX_NEW)):
+            else:
+                if SIGN.search(new):
                     signs.add(file.name)
-        file.size, file.time = size, status.st_mtime_ns
+                if anew:
+                    notes.append(f"{clean(file.name)} was written anew: its old rows still count")
+            file.problem = problem
+            total += file.size
+        return Growth(total, self._signs.call(frozenset(signs)), tuple(notes))
 
     def _list(self) -> Iterator[str]:
         """Yield the files that may be logs."""
@@ -273,7 +338,6 @@ class Session:
 
     def _notes(self) -> Iterator[str]:
         """Yield what can't be read and which settings are doubtful, each once: nothing else says so before the end."""
-        new: dict[str, list[str]] = {}
         for name, found in self._judged:
             texts: Sequence[str]
             if isinstance(found, StabtreeError):
@@ -284,10 +348,7 @@ class Session:
                 key = name, _NUMBER.sub("", text)  # a line or a count, which goes on as the log does
                 if key not in self._noted:
                     self._noted.add(key)
-                    new.setdefault(text, []).append(name)
-        for text, (name, *others) in new.items():
-            more = f" (and {len(others)} more)" if others else ""
-            yield f"{clean(name)}{more}: {clean(text)}"
+                    yield f"{clean(name)}: {clean(text)}"
 
     def _ends(self, news: Sequence[News]) -> bool:
         self.silence = self._clock() - self._grew
@@ -313,26 +374,8 @@ class Session:
 
 
 def is_complete(run: Run) -> bool:
-    """Return whether a run made all its steps, or its trainer's last line is at the end of the log."""
-    loss, last = run.get("loss"), run.last_step
-    if loss is not None and last is not None:
-        counted_from_one = int(loss.steps[0] > 0)
-        if last + interval(loss.steps) > run.planned_step + counted_from_one:
-            return True
-    for path in (Path(source.path) for source in run.sources):
-        try:
-            if is_file(path):  # a pipe in its place would be waited for
-                with path.open("rb") as stream:
-                    stream.seek(max(0, path.stat().st_size - TAIL_BYTES))
-                    if last_line().search(stream.read(TAIL_BYTES)):
-                        return True
-        except (OSError, ValueError):
-            continue
-    return False
-
-
-@cache
-def last_line() -> re.Pattern[bytes]:
-    """Return what finds the last line of a complete run, by any trainer."""
-    lines = [framework.log.last_line for framework in frameworks().values() if framework.log.last_line]
-    return re.compile("|".join((*lines, _LAST)).encode(), re.IGNORECASE)
+    """Return whether a run made all its steps, or its log ends with a line that says so."""
+    loss, last = run.get("loss"), run.last_step or 0
+    if loss is not None and last + interval(loss.steps) > run.planned_step + int(loss.steps[0] > 0):
+        return True
+    return any(line.at_end and ending_of(line.text) == FINISHED for line in run.lines)

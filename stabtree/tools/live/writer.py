@@ -191,7 +191,7 @@ class RowWriter:
     Attributes:
         lock: held while rows are written.
         waits_rows: how many more rows make clear which run a log that goes back holds.
-        written: the rows that were written and not yet taken in: each its step, and its values by name.
+        written: the values by name of each row that was written and not yet taken in.
     """
 
     def __init__(self, file: LogFile, problems: Problems, *, rank: int, resume: bool | None) -> None:
@@ -202,7 +202,7 @@ class RowWriter:
         self._begun = self._settled = False
         self._last_step: int | None = None
         self._pending: dict[int, dict[str, Any]] = {}
-        self.written: deque[tuple[int, dict[str, Any]]] = deque()
+        self.written: deque[dict[str, Any]] = deque()
         self.lock = threading.RLock()
         self.waits_rows = 0
 
@@ -329,7 +329,7 @@ class RowWriter:
         if not self._begun:
             self._begin()
         if self._write({"step": step, **{name: _spelled(value) for name, value in row.items()}}):
-            self.written.append((step, row))
+            self.written.append(row)
 
     def _write(self, row: Mapping[str, Any]) -> bool:
         """Write a line; return whether it could be."""

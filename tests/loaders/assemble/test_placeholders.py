@@ -6,11 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from msgspec.structs import replace
 
 from stabtree import diagnose
 from stabtree.loaders import load_run
-from stabtree.run import Setting
 from tests.conftest import falling
 
 if TYPE_CHECKING:
@@ -66,17 +64,36 @@ def test_a_loss_of_zero_is_no_nan_where_the_gradient_lives(tmp_path: Path) -> No
     assert not any("NaN" in note for note in run.notes)
 
 
-def test_a_norm_times_the_scale_is_divided_by_it(tmp_path: Path) -> None:
-    """The norm follows a scale that halves and doubles; repeats of skipped steps are left out."""
-    scale = 4096.0 * 2.0 ** (AT // 20 % 8)
-    scaled = NORM * scale
-    scaled[60] = scaled[59]
-    run = written(tmp_path, "fp16", loss=falling(ROWS), grad_norm=scaled, loss_scale=scale)
-    norm = run.get("grad_norm")
-    assert norm is not None
-    assert 60 not in norm.steps
-    assert norm.values == pytest.approx(np.delete(NORM, 60))
-    assert any("divided by the scale" in note for note in run.notes)
-    assert "clip-before-unscale-measured" in {finding.leaf.id for finding in diagnose(run).findings}
-    clipped = replace(run, config={**run.config, "grad_clip": Setting(1.0, "test")})
-    assert "clip-before-unscale" in {finding.leaf.id for finding in diagnose(clipped).findings}
+MEASURED = {  # rows that are due, those of them that are NaN, and whether the others are filler
+    "every other row": (AT % 2 == 0, AT < 0, True),
+    "at the end of 50": (AT % 50 == 49, AT < 0, True),
+    "the first and the last as well": ((AT % 50 == 48) | (AT == 0) | (AT == ROWS - 1), AT < 0, True),
+    "a row more or less": (np.diff(AT * 3 // 22, append=99) > 0, AT < 0, True),
+    "NaN from the middle on": (AT % 10 == 5, AT >= 100, True),
+    "NaN in the last": (AT % 10 == 0, AT == 190, True),
+    "every row, NaN from the middle on": (AT >= 0, AT >= 100, False),
+    "NaN but for the first row": (AT >= 0, AT > 0, False),
+    "NaN but for two rows": (AT >= 0, (AT != 31) & (AT != 140), False),
+    "NaN by chance": (AT >= 0, NORM > 0.9, False),
+}
+
+
+@pytest.mark.parametrize("which", MEASURED)
+def test_nan_between_measured_rows_is_filler(tmp_path: Path, which: str) -> None:
+    """A NaN stays where its column was due; the rule shows in the rows that hold a number."""
+    due, lost, filler = MEASURED[which]
+    run = written(tmp_path, loss=falling(ROWS), grad_norm=np.where(due & ~lost, NORM, np.nan))
+    assert run.series["grad_norm"].steps.tolist() == AT[due].tolist()
+    assert any("filler" in note for note in run.notes) is filler
+
+
+@pytest.mark.parametrize("told", ["epoch", "val_acc", "loss"])
+def test_other_columns_tell_when_a_column_was_due(tmp_path: Path, told: str) -> None:
+    """The epochs, an accuracy, which no NaN in the weights makes NaN, and a loss in rows of another kind."""
+    due = np.isin(AT, [3, 20, 31, 75, 88, 120, 133, 180])
+    loss = np.where(due & (told == "loss"), np.nan, falling(ROWS))
+    tells = {"epoch": np.cumsum(due) - due, "val_acc": np.where(due, 0.5, np.nan), "loss": loss}
+    columns = {"loss": loss, "val_loss": np.where(due & (AT < 130), NORM, np.nan), told: tells[told]}
+    run = written(tmp_path, None, **columns)
+    assert run.series["eval_loss"].steps.tolist() == AT[due].tolist()
+    assert run.series["loss"].steps.tolist() == AT[np.isfinite(loss) | (due & (AT > 130))].tolist()

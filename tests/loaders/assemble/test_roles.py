@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from stabtree.common.errors import StabtreeError
+from stabtree.diagnosis.walk import diagnose
 from stabtree.loaders import load_run
 from stabtree.profile.build import profile_of
 from tests.loaders.make import write
@@ -121,11 +122,20 @@ def test_the_term_that_is_not_finite_reaches_the_run(tmp_path: Path) -> None:
     """Under its own name, beside those that are finite."""
     run = read(tmp_path, "a.jsonl", {"epoch": AT, "box": np.nan, "obj": FALLS, "cls": 0.0, "total": np.nan})
     assert run.series["loss"].origin == "total"
-    assert {name: bool(np.isfinite(one.values).all()) for name, one in run.others.items()} == {
-        "box": False,
-        "obj": True,
-        "cls": True,
-    }
+    finite = {name: bool(np.isfinite(one.values).all()) for name, one in run.others.items()}
+    assert finite == {"box": False, "obj": True, "cls": True}
+
+
+@pytest.mark.parametrize(("name", "leaf"), [("cross_entropy", "loss-unbounded"), ("nll", "healthy")])
+def test_only_the_name_tells_that_a_loss_cannot_be_negative(tmp_path: Path, name: str, leaf: str) -> None:
+    """The likelihood of a density may exceed 1."""
+    assert diagnose(read(tmp_path, "a.csv", {"step": AT, name: FALLS - AT / 8})).end.id == leaf
+
+
+def test_the_layers_of_one_step_are_no_run(tmp_path: Path) -> None:
+    """What to name instead is said."""
+    with pytest.raises(StabtreeError, match="40 rows of one step, each of another layer_id"):
+        read(tmp_path, "a.csv", {"layer_id": AT, "norm": RISES, "rank_loss": FALLS, "step": 200})
 
 
 def test_a_step_that_never_moves_counts_nothing(tmp_path: Path) -> None:
@@ -141,30 +151,3 @@ def test_what_starts_again_in_each_epoch_counts_whatever_its_name(tmp_path: Path
     run = read(tmp_path, "a.csv", {"epoch": AT // 10, name: AT % 10 * 20, "loss": FALLS})
     assert run.series["loss"].steps.tolist() == (20 * AT).tolist()
     assert run.sources[0].steps_from == name
-
-
-def test_the_layers_of_one_step_are_no_run(tmp_path: Path) -> None:
-    """What to name instead is said."""
-    with pytest.raises(StabtreeError, match="40 rows of one step, each of another layer_id"):
-        read(tmp_path, "a.csv", {"layer_id": AT, "norm": RISES, "rank_loss": FALLS, "step": 200})
-
-
-@pytest.mark.parametrize(("best", "metric"), [(np.maximum, "eval_quality"), (np.minimum, "eval_loss")])
-def test_the_best_so_far_tells_a_quality_from_a_loss(tmp_path: Path, best: np.ufunc, metric: str) -> None:
-    """What is called a loss is a quality where its highest value so far is printed as the best."""
-    values = np.sin(AT) + AT / 20
-    run = read(tmp_path, "a.csv", {"step": AT, "test_loss": values, "best": best.accumulate(values)})
-    assert [*run.series] == [metric]
-
-
-@pytest.mark.parametrize("epochs", [1, 4])
-def test_a_running_sum_is_told_from_a_loss(tmp_path: Path, epochs: int) -> None:
-    """What each row adds is judged, over the run or over each epoch; a loss that rises evenly is none."""
-    sums = np.concatenate([np.cumsum(part) for part in np.split(FALLS / 4 + 2, epochs)])
-    sums[-1] = np.inf
-    run = read(tmp_path, "a.csv", {"step": AT, "loss": sums})
-    assert run.series["loss"].values[:-1] == pytest.approx(FALLS[:-1] / 4 + 2, abs=1e-4)
-    assert np.isinf(run.series["loss"].values[-1])
-    assert any("running sum" in note for note in run.notes)
-    rising = read(tmp_path, "a.csv", {"step": AT, "loss": 5 + AT / 10})
-    assert rising.series["loss"].values[0] == 5

@@ -70,6 +70,14 @@ def test_a_resume_replaces_what_it_abandons(tmp_path: Path) -> None:
     assert steps(run) == [0, 10, 20, 30, 40, *range(45, 120, 10)]
 
 
+@pytest.mark.parametrize(("first", "last", "leaf"), [(0, 30, "not-shown"), (300, 30, "not-shown"), (0, 90, "healthy")])
+def test_a_run_that_ends_no_further_gets_nowhere(tmp_path: Path, first: int, last: int, leaf: str) -> None:
+    """Each attempt begins at one checkpoint, whether or not the log holds what was before it."""
+    at = [*range(first, 330), *list(range(300, 330)) * 2, *range(300, 300 + last)]
+    run = load(tmp_path, "step,loss", *[f"{i},{3 * 0.99**i + i * 7 % 11 / 1e3}" for i in at])
+    assert diagnose(run).end.id == leaf
+
+
 @pytest.mark.parametrize("every", [1, 10, 1000])
 @pytest.mark.parametrize("count", [40, 300])
 def test_rows_slightly_out_of_order_are_no_resumes(every: int, count: int) -> None:

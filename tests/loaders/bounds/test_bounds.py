@@ -71,7 +71,7 @@ def test_a_cut_packed_file_is_noted(tmp_path: Path, pack: Callable[[bytes], byte
     packed = pack((HEAD + rows).encode())
     run = load_run(write(tmp_path, packed[: int(len(packed) * share)], "a.csv.packed"))
     assert 1000 < len(run.series["loss"]) < 100_000
-    assert any(note.startswith("The file ends inside its compressed data (of ") for note in run.notes)
+    assert diagnose(run).misread.startswith("the file ends inside its compressed data (of ")
 
 
 ENDLESS = {

@@ -34,13 +34,12 @@ def test_the_newest_checkpoint_of_a_folder_is_read(tmp_path: Path) -> None:
     assert load_run(tmp_path / "checkpoint-90").last_step == 90
 
 
-def test_rows_and_the_best_metric_go_before_defaults(tmp_path: Path) -> None:
-    """Epochs without a limit are none, rows say at which intervals they are, and the best metric is the outcome."""
+def test_rows_go_before_defaults(tmp_path: Path) -> None:
+    """Epochs without a limit are none, and rows say at which intervals they are."""
     rows = [{"step": 401 * at, "loss": 3 - at / 9, "eval_accuracy": at / 9, "eval_f1": at / 8} for at in range(1, 8)]
     more = {"logging_steps": 500, "eval_steps": 500, "save_steps": 500, "num_train_epochs": 2**63 - 1}
-    run = load_run(write(tmp_path, state(0, log_history=rows, best_metric=7 / 8, **more), "trainer_state.json"))
+    run = load_run(write(tmp_path, state(0, log_history=rows, **more), "trainer_state.json"))
     assert {key: one.value for key, one in run.config.items()} == {"log_interval": 401, "eval_every": 401}
-    assert run.series["eval_quality"].origin == "eval_f1"
     assert "log_interval is 500 by trainer_state.json, but loss is logged every 401 steps." in run.notes
 
 

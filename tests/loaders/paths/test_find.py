@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from stabtree.common.errors import StabtreeError
-from stabtree.loaders import load_runs
+from stabtree.loaders import find_runs, load_runs
 from stabtree.loaders.paths import find
+from stabtree.tools.fleet.scan import scan
 from tests.loaders.paths import logs
 
 if TYPE_CHECKING:
@@ -51,26 +52,40 @@ def test_a_folder_that_may_not_be_entered_is_named(tmp_path: Path, monkeypatch: 
     assert names(tmp_path) == ["! closed", "open"]
 
 
-def test_links_in_a_circle_end(tmp_path: Path) -> None:
-    """A link to a folder above, or to a run that was read already, adds nothing; one that leads elsewhere does."""
-    top, elsewhere = tmp_path / "top", tmp_path / "elsewhere"
-    logs.csv(top / "run" / "metrics.csv", 1)
-    logs.csv(elsewhere / "metrics.csv", 2)
-    (top / "up").symlink_to(top)
-    (top / "again").symlink_to(top / "run")
-    (top / "links").mkdir()
-    (top / "links" / "latest.csv").symlink_to(top / "run" / "metrics.csv")
-    (top / "out").symlink_to(elsewhere)
-    (elsewhere / "circle").symlink_to(elsewhere)
-    assert names(top) == ["out", "run"]
-
-
-@pytest.mark.parametrize("target", ["/proc/self", "/"])
-def test_links_to_what_is_no_folder_of_runs_are_left_out(tmp_path: Path, target: str) -> None:
-    """One to the kernel's own folders, and one from which everything would be read."""
-    logs.csv(tmp_path / "a" / "metrics.csv", 1)
-    (tmp_path / "a" / "out").symlink_to(target)
-    assert names(tmp_path) == ["a"]
+@pytest.mark.parametrize(
+    ("given", "follow", "expected", "outside"),
+    [
+        ("top", False, ["run", "vis"], 3),
+        ("top", True, ["run/metrics.csv", "run/one.csv", "run/out", "vis"], 0),
+        ("typed", False, ["run", "vis"], 3),
+        ("typed/run/metrics.csv", False, ["."], 0),
+        ("cache/snapshots/r", False, ["."], 1),
+    ],
+)
+def test_links_are_followed_within_what_was_named(
+    tmp_path: Path, given: str, follow: bool, expected: list[str], outside: int
+) -> None:
+    """Each run is found once; what lies outside only where that was asked for, or in the store beside a snapshot."""
+    for seed, path in enumerate(("top/run/metrics.csv", "top/.hidden/a.csv", "far/a.csv", "far/deep/a.csv"), 1):
+        logs.csv(tmp_path / path, min(seed, 3))
+    logs.csv(tmp_path / "cache" / "blobs" / "a1b2", 5)
+    links = {
+        "top": {"up": "top", "again": "top/run", "latest.csv": "top/run/metrics.csv", "vis": "top/.hidden"},
+        "top/run": {"one.csv": "far/a.csv", "out": "far", "out2": "far", "all": "/", "kernel": "/proc/self"},
+        "far/deep": {"circle": "far"},
+        "cache/snapshots/r": {"metrics.csv": "cache/blobs/a1b2", "out": "far"},
+        ".": {"typed": "top"},
+    }
+    for folder, inner in links.items():
+        (tmp_path / folder).mkdir(parents=True, exist_ok=True)
+        for name, target in inner.items():
+            (tmp_path / folder / name).symlink_to(tmp_path / target)
+    found = find_runs(tmp_path / given, follow_links=follow)
+    assert len(found.outside) == outside
+    fleet = scan(tmp_path / given, follow_links=follow, engine="serial", documents=False)
+    assert len(fleet.outside) == outside
+    assert sorted(run.path for run in fleet) == sorted(item.path for item in found.loaded)
+    assert sorted(os.path.relpath(item.path, tmp_path / given) for item in found.loaded) == expected
 
 
 def test_many_logs_of_one_folder_are_parted_with_ranks_together(tmp_path: Path) -> None:

@@ -163,15 +163,6 @@ def test_the_configuration_is_read_from_the_log(dump: str, tmp_path: Path) -> No
     }
 
 
-def test_what_looks_like_metrics_but_is_none_is_counted(tmp_path: Path) -> None:
-    content = (
-        "step: 1 loss: 2.5\nstep: 2 loss: ???\nsaving checkpoint to /tmp/x\nstep: 3 loss: 2.25\nstep: 4 loss: 2.0\n"
-    )
-    run = run_of(tmp_path, content)
-    assert points(run, "loss") == [(1, 2.5), (3, 2.25), (4, 2.0)]
-    assert [(skip.line, skip.reason) for skip in run.sources[0].skipped] == [(2, "has no number behind its loss")]
-
-
 def test_a_cut_last_line_does_not_change_a_number(tmp_path: Path) -> None:
     content = "".join(f"iter {i}: loss {i}.5000, time 174.07ms, mfu 1.00%\n" for i in range(4)) + "iter 4: loss 1"
     run = run_of(tmp_path, content)

@@ -97,16 +97,6 @@ LOGS: dict[str, tuple[str, dict[str, Points]]] = {
             "eval_loss": [(0, 11.5)],
         },
     ),
-    "darknet": (
-        (
-            "Region 82 Avg IOU: 0.29, Class: 0.49, Obj: 0.50, total_loss = 7.5\n"
-            " 1: 900.5, 900.5 avg loss, 0.000125 rate, 4.2 seconds, 64 images, -1.0 hours left\n"
-            "Region 94 Avg IOU: 0.31, Class: 0.49, Obj: 0.50, total_loss = 6.5\n"
-            " 2: 850.25, 895.4 avg loss, 0.000250 rate, 4.1 seconds, 128 images, 2.0 hours left\n"
-            " 3: -nan, -nan avg loss, 0.000500 rate, 4.1 seconds, 192 images, 2.0 hours left\n"
-        ),
-        {"loss": [(1, 900.5), (2, 850.25), (3, math.nan)], "lr": [(1, 1.25e-4), (2, 2.5e-4), (3, 5e-4)]},
-    ),
     "tacotron": (
         (
             "Train loss 0 25.5 Grad Norm 9.5 3.41s/it\nTrain loss 1 24.25 Grad Norm 8.5 3.40s/it\n"
@@ -127,10 +117,6 @@ LOGS: dict[str, tuple[str, dict[str, Points]]] = {
     "xgboost, an error": (
         "".join(f"[{i}]\ttrain-rmse:0.{9 - i}5\teval-rmse:0.{9 - i}75\n" for i in range(4)),
         {"loss": [(i, 0.95 - i / 10) for i in range(4)], "eval_loss": [(i, 0.975 - i / 10) for i in range(4)]},
-    ),
-    "lightgbm": (
-        "".join(f"[{i}]\ttraining's l2: 0.{9 - i}5\tvalid_1's l2: 0.{9 - i}75\n" for i in range(1, 5)),
-        {"loss": [(i, 0.95 - i / 10) for i in range(1, 5)], "eval_loss": [(i, 0.975 - i / 10) for i in range(1, 5)]},
     ),
     "in Chinese": (
         "".join(

@@ -180,14 +180,16 @@ def test_the_folder_that_the_library_leaves(tmp_path: Path) -> None:
 
 
 def test_links_that_loop_or_lead_out_are_left_alone(tmp_path: Path) -> None:
-    """One that leads to another run adds that, and hides none; one that leads back or nowhere adds none."""
+    """One that leads to another run adds that where it is asked for; one that leads back or nowhere adds none."""
     place = linked(tmp_path)
     run_folder(tmp_path / "elsewhere" / "run-2-b")
     (place / "loop").symlink_to("loop")
     (place / "self").symlink_to(".")
     (place / "run-2-b").symlink_to(tmp_path / "elsewhere" / "run-2-b")
     (place / "nowhere").symlink_to("../../nowhere")
-    assert [Path(item.path).name for item in load_runs(place)] == ["run-20260102_030405-id0", "run-2-b"]
+    names = ["run-20260102_030405-id0", "run-2-b"]
+    for follow in (False, True):
+        assert [Path(item.path).name for item in load_runs(place, follow_links=follow)] == names[: 1 + follow]
 
 
 def test_several_runs_are_never_mixed(tmp_path: Path) -> None:

@@ -63,15 +63,20 @@ def lines(kind: str, loss: Sequence[float] | Floats, first: int = 0) -> list[str
     return ["Starting the run\n", *(f"step {step} | loss {value:.6f} | lr 1e-03\n" for step, value in rows)]
 
 
-def judged(path: Path) -> Callable[[], list[Outcome]]:
-    """What judges a log as it is."""
+def judged(path: Path, follower: Follower | None = None) -> Callable[[], list[Outcome]]:
+    """What judges a log as it is, with what was read before."""
     judging = Judging()
-    return lambda: [judging.outcome(item) for item in load_runs(str(path))]
+
+    def judge() -> list[Outcome]:
+        contents = follower.contents() if follower else {}
+        return [judging.outcome(item) for item in load_runs(str(path), contents=contents)]
+
+    return judge
 
 
-def watching(path: Path, clock: Callable[[], float]) -> Watching:
+def watching(path: Path, clock: Callable[[], float], follower: Follower | None = None) -> Watching:
     """What judges a growing log."""
-    return Watching(judged(path), Announcer(), clock=clock)
+    return Watching(judged(path, follower), Announcer(), clock=clock)
 
 
 def following(path: Path) -> Follower:

@@ -227,7 +227,7 @@ def test_a_log_that_is_written_anew_tells_anew() -> None:
     announcer = watched()
     assert course(announcer, {1001: BAD}, 1010) == [(1001 + HOLD_ROWS, 1, "opened", BAD)]
     second = course(announcer, {1: "", 11: BAD}, 20, onset=10)
-    assert second == [(1, 1, "withdrawn", BAD), (11 + HOLD_ROWS, 2, "opened", BAD)]
+    assert second == [(1, 1, "closed", BAD), (11 + HOLD_ROWS, 2, "opened", BAD)]
 
 
 def test_a_log_that_is_half_written_forgets_nothing() -> None:
@@ -260,15 +260,15 @@ def test_a_level_that_stays_is_one_event_that_becomes_worse(tmp_path: Path) -> N
     assert news[-1].before == news[0].finding.leaf.id
 
 
-def test_a_nan_is_reported_at_once_and_renamed_or_withdrawn(tmp_path: Path) -> None:
-    """In its first row; when the loss has come back it goes by a milder leaf, in a new log it is taken back."""
+def test_a_nan_is_reported_at_once_and_renamed_or_closed(tmp_path: Path) -> None:
+    """In its first row; when the loss has come back it goes by a milder leaf, in a new run it is over."""
     loss = falling(150).tolist()
     loss[60] = math.nan
     news = grown(tmp_path / "run.csv", loss, falling(36, seed=1).tolist())
     assert (news[0].rows, str(news[0].finding.leaf.severity)) == (61, "critical")
     assert {item.incident for item in news} == {1}
     assert [str(item.change) for item in news][1:-1] in (["renamed"], ["closed"])
-    assert str(news[-1].change) == "withdrawn"
+    assert str(news[-1].change) == "closed"
 
 
 @pytest.mark.parametrize(

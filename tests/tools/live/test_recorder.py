@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stabtree import NaNMonitor, NonFiniteError, Recorder, StabtreeError
+from stabtree import Recorder, StabtreeError
 from stabtree.loaders import load_run, load_runs
 from stabtree.run import RUN_HEADER
 from tests.conftest import falling
@@ -290,20 +290,3 @@ def test_the_same_batch_has_the_same_id_and_others_another(tmp_path: Path) -> No
     assert len(set(found.values())) == len(found) - 1
     assert sorted(found) == [*range(7), 10, 11]
     assert load_run(path).series["batch_id"].values.tolist() == [*found.values()]
-
-
-def test_the_monitor_sees_every_row(tmp_path: Path) -> None:
-    """NaN in the loss or the gradient counts at its row; under a loss scale an infinite gradient is its business."""
-    with Recorder(tmp_path / "run.jsonl") as rec:
-        rec.log(0, loss=1.0, grad_norm=1.0)
-        rec.log(1, loss=1.0, grad_norm=math.inf, loss_scale=1024.0)
-        rec.log(2, loss=1.0, grad_norm=math.inf)
-        rec.log(3, loss=math.nan)
-        assert (rec.monitor.state.nan_steps, rec.monitor.state.last_good_step) == ([2, 3], 1)
-    with Recorder(tmp_path / "raise.jsonl", monitor=NaNMonitor("raise")) as rec, pytest.raises(NonFiniteError):
-        rec.log(0, loss=math.nan)
-    assert rows(tmp_path / "raise.jsonl") == [{"step": 0, "loss": "NaN"}]
-    # `log` may be called on one rank only, where waiting for the others would never end.
-    with Recorder(tmp_path / "ranks.jsonl", monitor=NaNMonitor("raise", sync=lambda bad: bad)) as rec:
-        rec.log(0, loss=math.nan)
-        assert rec.monitor.state.total == 0

@@ -5,7 +5,9 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shutil
 import sqlite3
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unittest import mock
@@ -13,7 +15,7 @@ from unittest import mock
 import pytest
 
 from stabtree.tools.live.events import LOOKS
-from stabtree.tools.live.watch import DEAD_SECONDS, LISTED_EVERY, SILENT_SECONDS, SMALL_BYTES, End, Session
+from stabtree.tools.live.watch import DEAD_SECONDS, LISTED_EVERY, SILENT_SECONDS, SMALL_BYTES, End, Growth, Session
 from tests.tools.live.growing import TestClock, broken, falling, following, judged, lines, watching
 
 if TYPE_CHECKING:
@@ -35,10 +37,10 @@ def test_a_file_that_is_not_there_yet_is_waited_for(tmp_path: Path) -> None:
     """Nothing is there, without a note, until the file is."""
     path = tmp_path / "later" / "run.csv"
     follower = following(path)
-    assert follower.look() == (0, False, ())
+    assert follower.look() == Growth(0)
     path.parent.mkdir()
     append(path, "step,loss\n1,2.5\n")
-    assert follower.look() == (16, False, ())
+    assert follower.look() == Growth(16)
 
 
 @pytest.mark.parametrize("text", ["5,nan\n", "loss: -inf\n", '{"loss": NaN}\n', "5,Infinity\n"])
@@ -54,23 +56,6 @@ def test_text_that_is_not_finite_is_a_sign(tmp_path: Path, text: str) -> None:
     assert [follower.look().sign for _ in range(LOOKS + 2)] == [True] * LOOKS + [False] * 2
 
 
-@pytest.mark.parametrize("how", ["truncated", "rotated"])
-def test_a_log_that_is_written_anew_is_noted(tmp_path: Path, how: str) -> None:
-    """Once; its size is that of the new log, and never the same as before, nor where it is written over by time."""
-    path = tmp_path / "run.csv"
-    append(path, "".join(lines("csv", falling(50))))
-    follower = following(path)
-    before = follower.look().size
-    if how == "rotated":
-        path.rename(tmp_path / "run.csv.1")
-    path.write_text("".join(lines("csv", falling(5))), encoding="utf-8")
-    after, again = follower.look(), follower.look()
-    assert after.size < before
-    assert (len(after.notes), len(again.notes), again.size) == (1, 0, after.size)
-    os.utime(path, ns=(1, 1))
-    assert follower.look().size == after.size + 1
-
-
 @pytest.mark.parametrize("number", [errno.EIO, errno.EACCES, errno.ESTALE])
 def test_a_disk_that_fails_for_a_while_is_survived(tmp_path: Path, number: int) -> None:
     """It is noted once, without the escapes of a name, and the log goes on afterwards."""
@@ -83,7 +68,7 @@ def test_a_disk_that_fails_for_a_while_is_survived(tmp_path: Path, number: int) 
     assert len(notes) == 1
     assert "\x1b" not in notes[0]
     append(path, "2,2.25\n")
-    assert follower.look() == (size + 7, False, ())
+    assert follower.look() == Growth(size + 7)
 
 
 def test_a_database_grows_in_the_file_beside_it(tmp_path: Path) -> None:
@@ -127,7 +112,8 @@ def watched(path: Path, wakes: Sequence[Callable[[], object]], **options: Any) -
     """A watch that lasts until the log has grown by all pieces, or something ends it."""
     clock = TestClock(wakes)
     stopped = options.pop("stopped", lambda: clock.now > len(wakes) + 1)
-    session = Session(following(path), watching(path, clock), sleep=clock.sleep, stopped=stopped, **options)
+    follower = following(path)
+    session = Session(follower, watching(path, clock, follower), sleep=clock.sleep, stopped=stopped, **options)
     return session, list(session.rounds())
 
 
@@ -209,7 +195,6 @@ def test_what_waits_for_rows_is_told_when_none_follows(
         ("{'train_runtime': 12.5, 'train_loss': 1.5}\n", End.COMPLETE),
         ("Training completed.\n", End.COMPLETE),
         ("epoch 3: 100%|###|\rTraining has finished\n", End.COMPLETE),
-        ("Training done right: a guide\n", End.STALLED),
         ("Epoch 1: training finished, validating\n", End.STALLED),
     ],
 )
@@ -241,17 +226,54 @@ def test_a_run_that_is_not_known_to_be_complete_is_watched_on(tmp_path: Path) ->
     assert len(rounds) > 300
 
 
-def test_rotation_is_survived(tmp_path: Path) -> None:
-    """A log that is moved away while it is watched, and begun anew, is judged as the new one in the end."""
+def begin_anew(path: Path, how: str, text: str) -> None:
+    """Write a text to a log that is rotated, written over or begun anew first."""
+    if how == "renamed":
+        path.rename(f"{path}.1")
+    elif how in ("copied", "emptied"):
+        if how == "copied":
+            shutil.copy(path, f"{path}.1")
+        os.truncate(path, 0)
+    elif how == "replaced":
+        path.with_name("beside").touch()
+        path.with_name("beside").replace(path)
+    append(path, text)
+
+
+@pytest.mark.parametrize("how", ["renamed", "copied", "replaced", "emptied"])
+@pytest.mark.parametrize("told", [True, False])
+def test_what_was_read_of_a_log_that_is_begun_anew_stays_read(tmp_path: Path, how: str, told: bool) -> None:
+    """The rows before it count, also those that no look saw, if the file or a copy of it still holds them."""
     path = tmp_path / "run.csv"
-    wakes = [
-        *written(path, ["".join(lines("csv", broken(80, 40)))]),
-        lambda: os.replace(path, tmp_path / "run.csv.1"),  # noqa: PTH105 - as logrotate does
-        *written(path, lines("csv", falling(60, seed=1))[:30]),
-    ]
-    session, rounds = watched(path, wakes)
+    loss = falling(150)
+    loss[90:] += 5
+    head, *rows = lines("csv", loss)
+    seen = 120 if told else 101
+
+    def rotate() -> None:
+        append(path, "".join(rows[seen:120]))
+        begin_anew(path, how, head + "".join(rows[120:130]))
+
+    pieces = [head + "".join(rows[:100]), *rows[100:seen]]
+    session, rounds = watched(path, [*written(path, pieces), rotate, *written(path, rows[130:])])
+    changes = [(news.incident, news.change.is_finding) for round_ in rounds for news in round_.news]
+    assert set(changes) == {(1, True)}
+    assert session.outcomes[-1].verdict in ("warning", "critical")
+    assert len(session.outcomes) == 1
+    assert sum("written anew" in note for round_ in rounds for note in round_.notes) == 1
+
+
+def test_a_log_that_is_written_over_as_a_whole_is_one_log(tmp_path: Path) -> None:
+    """As by each epoch: its rows are those of the last file."""
+    path, rows = tmp_path / "run.csv", lines("csv", falling(60))
+
+    def write_over(count: int) -> None:
+        path.with_name("beside").write_text("".join(rows[:count]), encoding="utf-8")
+        path.with_name("beside").replace(path)
+
+    session, rounds = watched(path, [partial(write_over, count) for count in (20, 30, 40, 60)])
     assert said(session.outcomes) == said(judged(path)())
-    assert any("written anew" in note for round_ in rounds for note in round_.notes)
+    assert not any(round_.notes for round_ in rounds)
 
 
 def test_a_log_is_looked_at_often_while_a_finding_waits_for_rows(tmp_path: Path) -> None:
