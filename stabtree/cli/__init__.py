@@ -189,7 +189,9 @@ def entry() -> None:
     if COMPLETE in os.environ:
         _program()(prog_name="stabtree")  # answers the shell, and exits
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that a scan ends its workers
+    for number in {signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)}:  # so that a scan ends its workers
+        if signal.getsignal(number) != signal.SIG_IGN:  # as nohup has it
+            signal.signal(number, lambda number, _: sys.exit(128 + number))
     code = main()
     for stream in (sys.stdout, sys.stderr):
         try:

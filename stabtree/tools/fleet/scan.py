@@ -346,7 +346,13 @@ def _processes(jobs: int, _address: str) -> Iterator[tuple[Executor, int]]:
     method = "spawn"
     if "forkserver" in multiprocessing.get_all_start_methods():  # this process may have threads, and is not forked
         method = "forkserver"
+        from multiprocessing import forkserver
+
         multiprocessing.set_forkserver_preload([__name__])
+        # A terminal that closes signals all processes: this one ends the others, what counts their semaphores the last.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGHUP])
+        forkserver.ensure_running()
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
     pool = _Pool(jobs, mp_context=multiprocessing.get_context(method), initializer=_begin)
     try:
         yield pool, jobs

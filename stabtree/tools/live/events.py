@@ -98,6 +98,11 @@ class News(NamedTuple):
     incident: int = 0
     before: str = ""
 
+    @property
+    def is_update(self) -> bool:
+        """Whether an incident goes by another leaf than it was reported, which is no new alarm."""
+        return self.change in (EventChange.WORSE, EventChange.RENAMED)
+
 
 class _Pending(NamedTuple):
     """A change that was seen, and is reported once it has been seen at every judgement of `rows` rows.
@@ -307,8 +312,8 @@ class Announcer:
     def _assign(self, key: str, findings: Sequence[Incident], run: Run, now: float) -> dict[int, list[Incident]]:
         """Return the findings that describe each event of a run, by its number.
 
-        A finding goes to the event that has its leaf, else to one of its kind that nothing else describes now, else to
-        one that began in the same rows. What is left is an event of its own.
+        A finding goes to the event that has its leaf, else to one of its kind that nothing else describes now, or that
+        it shows as well, else to one that began in the same rows. What is left is an event of its own.
         """
         events = [event for event in self._events if event.run == key]
         assigned: dict[int, list[Incident]] = {}
@@ -323,7 +328,7 @@ class Announcer:
                 assigned.setdefault(event.number, []).append(finding)
         for finding in rest:
             alike = [item for item in events if item.kinds & _kinds(finding) and item.may_be(finding)]
-            free = [item for item in alike if item.number not in assigned]
+            free = [item for item in alike if item.number not in assigned or not finding.leaf.events]
             event = free[-1] if free else _same_rows(events, finding, run)
             if event is None:
                 since = 0  # what a log held before it was watched has held since it began
@@ -394,6 +399,8 @@ def _hold(finding: Incident, run: Run, age: int, rows: int) -> tuple[int, int]:
     if "rise" in leaf.events and leaf.lasting:
         least = max(least, MIN_ROWS - age)
     passed = bool(leaf.events) and not (leaf.lasting or leaf.restart)  # it left nothing to go back for
+    if "rise" in leaf.events and not before:  # what it rose from is its first row alone, which may lie low by chance
+        rows = max(rows, age)
     # A cause that names no step holds from the start: it bears out what begins there, and no later event.
     strong = [cause.evidence for cause in finding.causes if cause.state in STRONG]
     if passed and not any(before < MIN_ROWS or any(item.steps for item in evidence) for evidence in strong):
@@ -426,11 +433,11 @@ def _key(run: Run) -> str:
 
 
 def _kinds(finding: Incident) -> set[str]:
-    """Return the kinds of event that a finding describes, and its leaves."""
+    """Return the kinds of event that a finding describes, the kinds that their causes explain, and its leaves."""
     kinds: set[str] = set()
     for part in finding.parts:
-        kinds |= {part.leaf.id, *part.leaf.events}
-    return kinds
+        kinds |= {part.leaf.id, part.leaf.kind, *part.leaf.events}
+    return kinds - {"other"}
 
 
 def _same_leaf(events: Sequence[_Event], finding: Incident) -> _Event | None:

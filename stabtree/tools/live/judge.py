@@ -66,7 +66,7 @@ class LoopJudge:
         judges: whether this is the rank that judges.
 
     Attributes:
-        news: all that was reported.
+        news: the incidents that were reported, each as it was last found.
         should_stop: what the loop is to stop for.
 
     Raises:
@@ -145,20 +145,24 @@ class LoopJudge:
                 self._problems.report(text, text)
 
     def _report(self, *, warns: bool) -> News | None:
-        """Report what is new and not over; return the first of it that is at or above `fail_on`."""
-        new = tuple(item for item in self._new if item.change.is_finding)
-        self._new = ()
-        self.news += new
-        bad = [item for item in new if fails(item.finding.leaf.severity, self._levels)]
+        """Report what is new and not over; return the first incident that is now at or above `fail_on`."""
+        new = [item for item in self._new if item.change.is_finding]
+        told = {item.incident: item for item in self.news}
+        bad = [item for item in new if self._fails(item) and not (item.is_update and self._fails(told[item.incident]))]
+        self._new, self.news = (), tuple((told | {item.incident: item for item in new}).values())
         first = next(iter(bad), None)
         self._worst = self._worst or first
         if warns:
             for item in new:
-                _log.warning("%s; stabtree diagnose %s", _describe(item), self._path)
+                was = f", first {item.before}" if item.is_update else ""
+                _log.warning("%s%s; stabtree diagnose %s", _describe(item), was, self._path)
         elif callable(self._on_finding):
             for item in bad:
                 self._on_finding(item)
         return first
+
+    def _fails(self, news: News) -> bool:
+        return fails(news.finding.leaf.severity, self._levels)
 
 
 def _judging(file: Path) -> Callable[[], list[Outcome]]:

@@ -149,7 +149,7 @@ def finding_event(news: News, time: datetime) -> str:
     """Return a change as a line of JSON; `finding` holds what `findings` of --json hold."""
     run = news.diagnosis.run
     return _event(
-        "finding" if news.change.is_finding else "over",
+        "update" if news.is_update else "finding" if news.change.is_finding else "over",
         time,
         run=news.run,
         last_step=run.last_step,
@@ -190,9 +190,10 @@ class WatchEvent(JsonPart):
     time: Annotated[str, "When, by the clock of the machine that watches, as of ISO 8601."]
 
 
-class IncidentEvent(WatchEvent):
-    """What happened to an incident."""
+class FindingEvent(WatchEvent):
+    """What happened to an incident: it is opened, goes by another leaf (`update`), or is over."""
 
+    event: Annotated[Literal["finding", "update", "over"], "What happened."]
     run: Annotated[str, "The run's name."]
     last_step: Annotated[int | None, "The last step of its log then; null where it holds none."]
     rows: Annotated[int, "How many rows its log held, of all runs in that file."]
@@ -203,18 +204,6 @@ class IncidentEvent(WatchEvent):
     before: Annotated[str | None, "The leaf that it was last reported as; null where it is new."]
     verdict: Annotated[Verdict, "The verdict of the run then."]
     finding: Annotated[FindingPart, "What was found, as in `findings`."]
-
-
-class FindingEvent(IncidentEvent):
-    """An incident that is opened, worse or renamed."""
-
-    event: Annotated[Literal["finding"], "What happened."]
-
-
-class OverEvent(IncidentEvent):
-    """An incident that is withdrawn or closed."""
-
-    event: Annotated[Literal["over"], "What happened."]
 
 
 class NoteEvent(WatchEvent):
@@ -244,4 +233,4 @@ class EndEvent(WatchEvent):
 
 def event_schemas() -> tuple[type[WatchEvent], ...]:
     """Return what each of these lines holds."""
-    return FindingEvent, OverEvent, NoteEvent, EndEvent
+    return FindingEvent, NoteEvent, EndEvent

@@ -98,7 +98,7 @@ class Recorder:
 
     @property
     def news(self) -> tuple[News, ...]:
-        """All findings that were reported so far."""
+        """The incidents that were reported so far, each as it was last found."""
         return self._judge.news if self._judge else ()
 
     def config(self, settings: Mapping[str, Any] | None = None, **named: Any) -> None:

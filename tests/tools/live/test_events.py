@@ -258,6 +258,7 @@ def test_a_level_that_stays_is_one_event_that_becomes_worse(tmp_path: Path) -> N
     assert [item[1:3] for item in reported(news)] == [(1, "opened"), (1, "worse")]
     assert news[0].rows <= 151 + HOLD_ROWS + 10
     assert news[-1].before == news[0].finding.leaf.id
+    assert [item.is_update for item in news] == [False, True]
 
 
 def test_a_nan_is_reported_at_once_and_renamed_or_closed(tmp_path: Path) -> None:
