@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from stabtree.cli.terminal import emit, emit_bytes, notify, screen
 from stabtree.common import extensions
 from stabtree.common.errors import StabtreeError
-from stabtree.common.text import hidden
+from stabtree.common.text import hidden, near
 from stabtree.report.outputs import (
     DEFAULT_OPTIONS,
     GITHUB,
@@ -86,11 +86,8 @@ def parsed(item: str, known: Collection[str]) -> tuple[str, Path | None]:
     if equals and not file:
         raise StabtreeError("no file is named after =", where=f"--output {item}", hint=f"type --output {name}=FILE")
     if name not in known:
-        import difflib  # only a mistake needs it
-
-        near = difflib.get_close_matches(name, known, 1)
-        hint = f"did you mean --output {near[0]}?" if near else "`--help` lists the outputs"
-        raise StabtreeError(f"{name!r} is not an output", where="--output", hint=hint)
+        problem = f"{name!r} is not an output{near(name, known)}"
+        raise StabtreeError(problem, where="--output", hint="`--help` lists the outputs")
     if file in ("", "-", "/dev/stdout"):
         return name, None
     try:
