@@ -222,7 +222,7 @@ def deliver_pieces(pieces: Callable[[str, RenderOptions], Iterator[str]], target
 def on_the_terminal(look: RenderOptions) -> RenderOptions:
     """Return the look with what standard output can show."""
     width, color = screen()
-    encoding = (sys.stdout.encoding if sys.stdout is not None else None) or "utf-8"
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     plain = codecs.lookup(encoding).name not in ("utf-8", "utf-16", "utf-32")
     return replace(look, width=width, color=color, ascii=plain)
 

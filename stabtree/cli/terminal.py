@@ -74,7 +74,7 @@ def emit(text: str) -> None:
     Raises:
         StabtreeError: where it can't be written as a whole.
     """
-    encoding = (sys.stdout.encoding if sys.stdout is not None else None) or "utf-8"
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     text = hidden(text if text.endswith("\n") else f"{text}\n")
     try:
         data = text.encode(encoding)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common import shared
 from stabtree.common.answer import Evidence
-from stabtree.common.figures import against, figure, share_of
+from stabtree.common.figures import MOST, against, as_share, figure
 from stabtree.common.lazy import np
 from stabtree.common.passes import remembered, rows_before
 from stabtree.common.shared import FACTOR, FACTOR_LARGE, FACTOR_SMALL, SHARE_HALF, SHARE_SOME
@@ -272,7 +272,9 @@ def rise(
     if left.at_once and left.first_bad_step == last:
         return Absent((_level(at[0], limits, last),), -TINY)  # no row divides the loss into a course and a rise
     low_step, found = found.low_step, found._replace(low_step=left.last_good_step)
-    text = f"the loss rises from {_levels(found)}, {share_of(found.share, 'its range')}"
+    text = (
+        f"the loss rises from {_levels(found)}, {as_share(found.share)}{' of' * (abs(found.share) <= MOST)} its range"
+    )
     seen = (found.low_step, int(finite(loss)[0][-1]))
     evidence = Evidence(text, "loss", seen, found.trend_z, limits.trend_z, _stays(loss, found))
     return Rise(low_step, left, found.low, found.end, last, found, limits, evidence, strength)
