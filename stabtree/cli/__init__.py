@@ -62,7 +62,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: what is typed after the program's name; `sys.argv[1:]` when not given.
     """
     words = list(sys.argv[1:] if argv is None else argv)
-    hide([*words, *_addresses()])
+    hide([*words, *(value for value in os.environ.values() if "://" in value)])  # that of a proxy may hold a password
     debug = "--debug" in words
     words = [word for word in words if word != "--debug"]
     try:
@@ -75,10 +75,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SystemExit as stop:  # `--install-completion`
         return int(stop.code or 0)
     except (Exception, KeyboardInterrupt) as error:
-        code = _code_of(error, words)
-        if code == OUR_FAULT and debug:
-            notify("".join(traceback.format_exception(error)))
-        return code
+        return _code_of(error, words, debug=debug)
     return 0
 
 
@@ -102,17 +99,12 @@ def _tracebacks() -> Iterator[None]:
         logger.setLevel(level)
 
 
-def _addresses() -> list[str]:
-    """Return the addresses in the environment: what they hold may be secret, as a proxy's password."""
-    return [value for value in os.environ.values() if "://" in value]
-
-
 def _wants_json(words: Sequence[str]) -> bool:
     """Return whether a command is to write JSON on standard output."""
     return "--json" in words or "--output=json" in words or ("--output", "json") in pairwise(words)
 
 
-def _code_of(error: BaseException, words: Sequence[str]) -> int:
+def _code_of(error: BaseException, words: Sequence[str], *, debug: bool) -> int:
     """Return the exit code for what stopped a command, after its two lines on standard error."""
     if isinstance(error, KeyboardInterrupt):
         return 130
@@ -138,6 +130,8 @@ def _code_of(error: BaseException, words: Sequence[str]) -> int:
     problem = f"stabtree itself failed: {type(error).__name__}: {error}"
     hint = "report it with what --debug prints, and with the log if you can share it"
     notify(_message(StabtreeError(problem, hint=hint)))
+    if debug:
+        notify("".join(traceback.format_exception(error)))
     return OUR_FAULT
 
 
@@ -157,11 +151,9 @@ def _usage_message(error: typer.TyperException) -> str:
     context = getattr(error, "ctx", None)
     command = context.command_path if context else "stabtree"
     problem = text[:1].lower() + text[1:].partition(" (Possible options")[0].removesuffix(".")
-    close = list(getattr(error, "possibilities", None) or ())
-    if close:
-        problem = f"{problem}; did you mean {close[0]}?"
-    else:
-        problem = problem.replace(". Did you", "; did you")
+    problem = problem.replace(". Did you", "; did you")
+    for close in list(getattr(error, "possibilities", None) or ())[:1]:
+        problem = f"{problem}; did you mean {close}?"
     return _message(StabtreeError(problem, hint=f"type `{command} --help`"))
 
 

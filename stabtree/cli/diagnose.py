@@ -67,7 +67,6 @@ FOR_MACHINES = {JSON, JSONL}
 SHOW_OUTDATED = {SCREEN, JSON, JSONL, MARKDOWN, HTML, POSTMORTEM}
 """Outputs that say themselves which accepted findings no longer occur."""
 
-
 SYNONYMS = {"y": YES, "true": YES, "1": YES, "n": NO, "false": NO, "0": NO, "?": "?"}
 NOT_KNOWN = ("", UNKNOWN, "u", "skip", "don't know")
 DEMO = "fp16-overflow"
@@ -165,11 +164,9 @@ def _deliver_one(outcome: Outcome, targets: Mapping[Path | None, str], look: Ren
         summarize([outcome], services, look)
         raise found
     deliver(RUN, found, targets, look)
-    notes: Sequence[str] = ()
-    if quiet:  # one line of a verdict has no room for them
-        notes = (*found.answer_notes, *found.acceptance_notes)
-    elif SHOW_OUTDATED.isdisjoint(targets.values()):
-        notes = found.acceptance_notes
+    notes = [*found.answer_notes] if quiet else []  # one line of a verdict has no room for them
+    if quiet or SHOW_OUTDATED.isdisjoint(targets.values()):
+        notes += found.acceptance_notes
     for text in notes:
         notify(f"note: {text}")
 
@@ -179,17 +176,12 @@ def demo(out: Annotated[OutputOptions, Only("output", "json", "quiet")]) -> None
 
     The exit code is 0, whatever is found.
     """
-    run = demo_run()
+    from stabtree.tree.shipped import shipped_runs
+
+    run = shipped_runs() / "phase19" / DEMO
     diagnose([str(run)], judge=JudgeOptions(fail_on=("never",)), out=out)
     if not (out.json or out.quiet or out.output):
         notify(f"\nThis run is in {run}\nFor one of yours: stabtree PATH")
-
-
-def demo_run() -> Path:
-    """Return the folder of the run."""
-    from stabtree.tree.shipped import shipped_runs
-
-    return shipped_runs() / "phase19" / DEMO
 
 
 def asker(tree: Tree) -> Callable[[Question], str | None]:

@@ -109,4 +109,4 @@ def _meant(tree: Tree, word: str) -> str:
     parts = {part for id_ in ids for part in id_.lower().replace("_", "-").split("-") if len(part) >= MIN_LETTERS}
     known = {part: part for part in parts} | {id_.lower(): id_ for id_ in ids}
     close = difflib.get_close_matches(word.strip().lower(), known, 1)
-    return f"did you mean `stabtree explain {known[close[0]]}`?" if close else ""
+    return "".join(f"did you mean `stabtree explain {known[name]}`?" for name in close)

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from stabtree.cli.terminal import emit, emit_bytes, notify, screen
 from stabtree.common import extensions
 from stabtree.common.errors import StabtreeError
-from stabtree.common.text import hidden
+from stabtree.common.text import hidden, near
 from stabtree.report.outputs import (
     DEFAULT_OPTIONS,
     GITHUB,
@@ -86,11 +86,8 @@ def parsed(item: str, known: Collection[str]) -> tuple[str, Path | None]:
     if equals and not file:
         raise StabtreeError("no file is named after =", where=f"--output {item}", hint=f"type --output {name}=FILE")
     if name not in known:
-        import difflib  # only a mistake needs it
-
-        near = difflib.get_close_matches(name, known, 1)
-        hint = f"did you mean --output {near[0]}?" if near else "`--help` lists the outputs"
-        raise StabtreeError(f"{name!r} is not an output", where="--output", hint=hint)
+        problem = f"{name!r} is not an output{near(name, known)}"
+        raise StabtreeError(problem, where="--output", hint="`--help` lists the outputs")
     if file in ("", "-", "/dev/stdout"):
         return name, None
     try:
@@ -225,7 +222,7 @@ def deliver_pieces(pieces: Callable[[str, RenderOptions], Iterator[str]], target
 def on_the_terminal(look: RenderOptions) -> RenderOptions:
     """Return the look with what standard output can show."""
     width, color = screen()
-    encoding = (sys.stdout.encoding if sys.stdout is not None else None) or "utf-8"
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     plain = codecs.lookup(encoding).name not in ("utf-8", "utf-16", "utf-32")
     return replace(look, width=width, color=color, ascii=plain)
 

@@ -217,12 +217,8 @@ def _converted(param: Any, usual: Callable[..., Any], context: typer.Context, va
         kind = get_args(kind)[0]
     if value in (None, (), []) and not param.required:
         return value
-    if (
-        not value
-        or param.callback
-        or not isinstance(kind, type)
-        or (kind not in KINDS and not issubclass(kind, StrEnum))
-    ):
+    is_plain = isinstance(kind, type) and issubclass(kind, (*KINDS, StrEnum)) and kind is not bool
+    if not value or param.callback or not is_plain:
         return usual(context, value)
     wanted = KINDS.get(kind) or f"one of {', '.join(map(str, param.type_descriptor.choices))}"
     if not isinstance(value, tuple | list):

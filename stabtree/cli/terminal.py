@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean, hidden, inert, to_ascii
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 PATIENCE_SECONDS = 2.0
 PAUSE_SECONDS = 0.005
-STDOUT = -11
-VIRTUAL_TERMINAL = 0x0004  # ENABLE_VIRTUAL_TERMINAL_PROCESSING
+COLOURED = ("WT_SESSION", "TERM", "TERM_PROGRAM", "ANSICON", "ConEmuANSI")
+"""Variables of the terminals that take escape sequences on Windows; its console of old has none of them."""
 ERROR_LINES = ("error: ", " next: ")
 
 
@@ -32,24 +32,10 @@ def screen() -> tuple[int, bool]:
 
 
 def takes_escapes() -> bool:
-    """Return whether standard output, a terminal, takes colour; switch a Windows console to it."""
+    """Return whether standard output, a terminal, takes colour."""
     if os.environ.get("TERM") == "dumb":
         return False
-    if os.name != "nt":
-        return True
-    import ctypes
-
-    return switched(getattr(ctypes, "windll").kernel32)  # noqa: B009 - there is none elsewhere
-
-
-def switched(kernel: Any) -> bool:
-    """Ask the console behind `kernel` to take escape sequences, and return whether it does."""
-    from ctypes import byref, c_ulong
-
-    console, mode = kernel.GetStdHandle(STDOUT), c_ulong()
-    if not kernel.GetConsoleMode(console, byref(mode)):
-        return False
-    return bool(mode.value & VIRTUAL_TERMINAL or kernel.SetConsoleMode(console, mode.value | VIRTUAL_TERMINAL))
+    return os.name != "nt" or any(map(os.environ.get, COLOURED))
 
 
 def notify(text: str) -> None:
@@ -88,7 +74,7 @@ def emit(text: str) -> None:
     Raises:
         StabtreeError: where it can't be written as a whole.
     """
-    encoding = (sys.stdout.encoding if sys.stdout is not None else None) or "utf-8"
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     text = hidden(text if text.endswith("\n") else f"{text}\n")
     try:
         data = text.encode(encoding)

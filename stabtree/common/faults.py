@@ -79,12 +79,7 @@ class FaultRecord:
         except Exception as error:  # whatever it is, the other questions still count
             fault = Fault(kind, id_, f"{type(error).__name__}: {clean(error, 200)}", package)
             self._found.setdefault((kind, id_), fault)
-            report(fault, error)
+            import logging  # most runs have no fault
+
+            logging.getLogger(FAULTS).debug("%s", fault.reason, exc_info=error)  # for whoever turned debugging on
             return otherwise(fault)
-
-
-def report(fault: Fault, error: Exception) -> None:
-    """Log a fault with its traceback, for whoever turned debugging on."""
-    import logging  # most runs have no fault
-
-    logging.getLogger(FAULTS).debug("%s", fault.reason, exc_info=error)

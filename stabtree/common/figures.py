@@ -60,15 +60,6 @@ def as_share(value: float) -> str:
     return f"{value:.0%}"
 
 
-def share_of(value: float, whole: str) -> str:
-    """Return a share of something, with what it is a share of.
-
-    >>> share_of(0.534, "its range"), share_of(764.55, "its range")
-    ('53% of its range', '765× its range')
-    """
-    return f"{as_share(value)} {'' if abs(value) > MOST else 'of '}{whole}"
-
-
 def as_factor(value: float) -> str:
     """Return a factor.
 

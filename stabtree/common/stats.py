@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from stabtree.common.lazy import np
-from stabtree.common.passes import PART, parts, remembered_of_frozen
+from stabtree.common.passes import PART, parts, remembered_of_frozen, rows_at_end, stretches_of
 
 if TYPE_CHECKING:
     from stabtree.common.lazy import Bools, Floats, Ints
@@ -113,8 +113,7 @@ def quantiles(values: Floats, *shares: float) -> list[float]:
 
 def true_at_end(flags: Bools) -> int:
     """Return how many of the last values are true."""
-    wrong = np.flatnonzero(~flags)
-    return len(flags) - 1 - int(wrong.max(initial=-1))
+    return rows_at_end(np.flatnonzero(flags), len(flags))
 
 
 def highest_rows(values: Floats, count: int) -> Ints:
@@ -282,6 +281,5 @@ def span(values: Floats) -> float:
 
 def stretches(flags: Bools) -> list[tuple[int, int]]:
     """Return runs of true values as (first index, index after the last)."""
-    padded = np.concatenate(([False], flags, [False]))
-    edges = np.flatnonzero(padded[1:] != padded[:-1])
-    return list(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))
+    begins, sizes = stretches_of(np.flatnonzero(flags))
+    return list(zip(begins.tolist(), (begins + sizes).tolist(), strict=True))

@@ -38,13 +38,3 @@ def below(observed: float, limit: float) -> float:
 def whether(holds: bool) -> float:
     """Return the strength of something that either holds or does not."""
     return FARTHEST if holds else -FARTHEST
-
-
-def weakest(*strengths: float) -> float:
-    """Return the strength of several conditions that all have to hold."""
-    return min(strengths)
-
-
-def strongest(*strengths: float) -> float:
-    """Return the strength of several conditions of which one is enough."""
-    return max(strengths)

@@ -154,23 +154,8 @@ def stays_inside(name: str) -> bool:
 
 
 def docstring(function: Callable[..., Any]) -> str:
-    """Return the docstring of a function, from its source if Python leaves docstrings out (`-OO`)."""
-    if function.__doc__:
-        return function.__doc__.strip()
-    import ast
-    from inspect import getsource
-    from textwrap import dedent
-
-    try:
-        source = dedent(getsource(function))
-        # `ast.parse` leaves them out as well, since 3.14.
-        tree = compile(source, "source", "exec", ast.PyCF_ONLY_AST, optimize=0)
-    except (OSError, SyntaxError):  # there is no source beside the bytecode
-        return ""
-    made = tree.body[0] if isinstance(tree, ast.Module) else tree
-    if isinstance(made, ast.FunctionDef):
-        return ast.get_docstring(made) or ""
-    return ""
+    """Return the docstring of a function; nothing where Python leaves docstrings out (`-OO`)."""
+    return (function.__doc__ or "").strip()
 
 
 def near(name: str, known: Iterable[str], share: float = 0.6) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common import shared
 from stabtree.common.answer import Evidence
-from stabtree.common.figures import against, figure, share_of
+from stabtree.common.figures import MOST, against, as_share, figure
 from stabtree.common.lazy import np
 from stabtree.common.passes import remembered, rows_before
 from stabtree.common.shared import FACTOR, FACTOR_LARGE, FACTOR_SMALL, SHARE_HALF, SHARE_SOME
@@ -22,7 +22,7 @@ from stabtree.common.stats import (
     medians_of_three,
     span,
 )
-from stabtree.common.strength import FARTHEST, TINY, above, strongest, weakest
+from stabtree.common.strength import FARTHEST, TINY, above
 from stabtree.measures.registry import Absent, Count, Unknown, finite, measure
 from stabtree.profile.change import Change, left_course
 
@@ -152,7 +152,7 @@ class MetricFall(NamedTuple):
         if self.share >= share and self.times < factor:
             text += ", within its scatter"
         found = Evidence(text, metric, (self.best_step,), self.share, share)
-        return weakest(above(self.share, share), above(self.times, factor)), found
+        return min(above(self.share, share), above(self.times, factor)), found
 
 
 def fall_of(series: Series) -> MetricFall | None:
@@ -190,7 +190,7 @@ class RiseLimits(NamedTuple):
 
     def rises(self, found: Course, times: float = 1.0) -> float:
         """Return how strongly a course rises, with limits of the trend and the scatter so many times as high."""
-        return weakest(
+        return min(
             above(found.trend_z, times * self.trend_z),
             above(found.times, times * self.noise_factor),
             above(found.share, self.range_share),
@@ -202,7 +202,7 @@ class RiseLimits(NamedTuple):
         A language model that falls from 11 to 2 and climbs by 0.5 has lost a twentieth of its range and all it learned
         in the last half. Labelled healthy runs with such a trend reach 4.9 times their scatter.
         """
-        return weakest(
+        return min(
             above(found.trend_z, FACTOR_SMALL * self.trend_z),
             above(found.times, FACTOR * self.noise_factor),
             above(found.rise, SHARE_SOME * abs(found.low)),
@@ -213,7 +213,7 @@ class RiseLimits(NamedTuple):
 
         Labelled healthy runs reach 1.4 times their scatter and 11% of their range.
         """
-        return weakest(above(found.times, FACTOR_LARGE), above(found.share, LOST_SHARE))
+        return min(above(found.times, FACTOR_LARGE), above(found.share, LOST_SHARE))
 
 
 class Rise(NamedTuple):
@@ -272,7 +272,9 @@ def rise(
     if left.at_once and left.first_bad_step == last:
         return Absent((_level(at[0], limits, last),), -TINY)  # no row divides the loss into a course and a rise
     low_step, found = found.low_step, found._replace(low_step=left.last_good_step)
-    text = f"the loss rises from {_levels(found)}, {share_of(found.share, 'its range')}"
+    text = (
+        f"the loss rises from {_levels(found)}, {as_share(found.share)}{' of' * (abs(found.share) <= MOST)} its range"
+    )
     seen = (found.low_step, int(finite(loss)[0][-1]))
     evidence = Evidence(text, "loss", seen, found.trend_z, limits.trend_z, _stays(loss, found))
     return Rise(low_step, left, found.low, found.end, last, found, limits, evidence, strength)
@@ -378,7 +380,7 @@ def _rising(loss: Series, found: tuple[Course, ...], limits: RiseLimits) -> tupl
     if start.rise > 0:
         begin, noise = int(steps[0]), change_noise(values)
         start = start._replace(low_step=begin, noise=noise, span=max(whole.span, start.rise))
-    judged = [(strongest(limits.rises(whole), limits.lost(whole)), whole)]
+    judged = [(max(limits.rises(whole), limits.lost(whole)), whole)]
     # The limits of a stretch are higher, as a longer run has more stretches.
     judged += [(limits.rises(part, FACTOR_SMALL), part) for part in found[1:]]
     judged += [(limits.clear(part), part) for part in found]

@@ -21,7 +21,7 @@ from stabtree.common.stats import (
     kendall_z,
     median,
 )
-from stabtree.common.strength import above, beyond, strongest, weakest, whether
+from stabtree.common.strength import above, beyond, whether
 from stabtree.measures.curve import MAX_LEVELS, Rise
 from stabtree.measures.registry import Absent, Count, Groups, Unknown, finite, highest, measure
 from stabtree.profile import scatter_of
@@ -173,7 +173,7 @@ def grad_norm_rising(
     if ratio >= min_factor and score < trend_z:
         text += ", without a steady trend"
     found = (Evidence(text, "grad_norm", (int(steps[0]), int(steps[-1])), score, trend_z),)
-    return measured(weakest(beyond(score, trend_z), beyond(ratio - 1, min_factor - 1)), found)
+    return measured(min(beyond(score, trend_z), beyond(ratio - 1, min_factor - 1)), found)
 
 
 SURE = 1.645  # errors from a level beyond which it lies once in twenty
@@ -264,7 +264,7 @@ def fall_of(series: Series, reference: float | None = None, *, rows: int = 0) ->
         room=room,
         at_most=max(share, -error / 2) + room,
         at_least=share - room,
-        falls=strongest(above(-trend, shared.TREND_Z), steady, above(share, NORMAL_99 * error + coarse)),
+        falls=max(above(-trend, shared.TREND_Z), steady, above(share, NORMAL_99 * error + coarse)),
         trend=trend,
     )
 

@@ -26,7 +26,7 @@ from stabtree.common.stats import (
     span,
     windows,
 )
-from stabtree.common.strength import FARTHEST, TINY, above, below, beyond, strongest, weakest, whether
+from stabtree.common.strength import FARTHEST, TINY, above, below, beyond, whether
 from stabtree.measures.curve import Rise, level_count, turn_of
 from stabtree.measures.registry import (
     Absent,
@@ -90,7 +90,7 @@ def stops_early(
     text = f"the loss ends at {figure(end, 4)} (at most {level:g} is usual), after {figure(first, 4)} at the beginning "
     text += f"and {figure(middle, 4)} at step {int(at[early]):,}"
     found = Evidence(text, "loss", (int(at[early]), int(at[-1])), end, level)
-    strength = weakest(whether(end > level), below(late, gain_share * max(won, 0)), above(won, gain_share * abs(first)))
+    strength = min(whether(end > level), below(late, gain_share * max(won, 0)), above(won, gain_share * abs(first)))
     back = change_point(np.arange(len(values)), values[::-1])  # from the end on it rises to where it fell from
     return measured(strength, (found,), onset_step=int(at[-back.first_bad_step if back else early]))
 
@@ -174,7 +174,7 @@ def loses_progress(
     far = lost > gained + math.log(FACTOR)
     brief = "risen far above where it began" if far else "risen back most of the way it fell"
     found = (Evidence(text, "loss", (int(steps[starts[low]]), int(steps[starts[last]])), ended, share, brief),)
-    strength = weakest(beyond(ended, share), beyond(lost, noise_factor * noise), beyond(lost, math.log(factor)))
+    strength = min(beyond(ended, share), beyond(lost, noise_factor * noise), beyond(lost, math.log(factor)))
     if low >= last or strength < 0:
         return Answer(NO, found, strength=-FARTHEST if low >= last else strength)
     left = left_course(steps, np.log(values), best_step=int(steps[starts[low]]))
@@ -275,7 +275,7 @@ def settled(
     if (fallen := _unbounded(loss)) is not None:
         return Answer("unbounded", (fallen, *notes))
     learned = {name: _learned(series) for name, series in judged.items()}
-    if strongest(*(gain.seen for gain in learned.values())) < 0:
+    if max(gain.seen for gain in learned.values()) < 0:
         return Answer("unmoved", (*(_learned_text(name, gain) for name, gain in learned.items()), *notes))
     ends = _ends(run, lr) if course == "flat" else ()
     return Answer("finished" if ends else course, (*notes, *ends))

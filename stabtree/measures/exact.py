@@ -11,7 +11,7 @@ from stabtree.common.lazy import np
 from stabtree.common.passes import changes, rows_at_end, stretches_of
 from stabtree.common.shared import ROWS_LONG, ROWS_SHORT
 from stabtree.common.stats import SOME, median, resolution, row_medians
-from stabtree.common.strength import FARTHEST, above, below, strongest, weakest, whether
+from stabtree.common.strength import FARTHEST, above, below, whether
 from stabtree.measures.registry import Count, finite, highest, lowest, measure
 from stabtree.measures.start import guess, may_be_zero
 from stabtree.profile import scatter_of
@@ -44,7 +44,7 @@ def loss_at_zero(
     seen = len(zero) / (len(values) - at)
     fell = above(low * fall, high) if high else FARTHEST
     ends = whether(bool(values[-1] == 0) and len(zero) >= ROWS_SHORT)
-    strength = weakest(ends, below(1 - seen, 1 - share), fell)
+    strength = min(ends, below(1 - seen, 1 - share), fell)
     found = (Evidence(text, "loss", (int(steps[0]), int(steps[-1])), seen, share),)
     good = int(steps[at - 1]) if at else None
     return measured(strength, found, onset_step=int(steps[at]), last_good_step=good)
@@ -83,7 +83,7 @@ def zero_rows(
         index = int(np.searchsorted(others, at))
         near = values[others[max(0, index - rows) : index + rows]]
         level = median(near)
-        strengths.append(weakest(above(float(near.min()), near_share * level), above(level, digits * step)))
+        strengths.append(min(above(float(near.min()), near_share * level), above(level, digits * step)))
     found = np.array(strengths[1:])
     alone = zero[found >= 0].tolist()
     text = f"the loss is exactly 0 in {len(zero):,} rows, {len(alone):,} of them among ordinary ones"
@@ -93,7 +93,7 @@ def zero_rows(
     most = above(len(alone) / len(zero), share)  # else the loss scatters as far down as 0
     onset = int(shown[0])
     good = int(steps[onset - 1]) if onset else None
-    return measured(weakest(max(strengths), most), evidence, onset_step=int(steps[onset]), last_good_step=good)
+    return measured(min(max(strengths), most), evidence, onset_step=int(steps[onset]), last_good_step=good)
 
 
 @measure(source="stuck loggers and loaders", min_points=5)
@@ -132,7 +132,7 @@ def loss_repeats(
     good = int(steps[begin - 2]) if begin > 1 else None
     strength = above(count, rows)
     if strength >= -1:  # the digits take a while in a long log
-        strength = weakest(strength, above(abs(value), digits * _step_of(values)))
+        strength = min(strength, above(abs(value), digits * _step_of(values)))
     return measured(strength, found, onset_step=span[0], last_good_step=good)
 
 
@@ -148,7 +148,7 @@ def _few_values(context: Context, loss: Series, different: list[float], digits: 
     smallest = min(abs(value) for value in different)
     strength = above(smallest, digits * step) if 0 < step < 1 else -FARTHEST
     if single:
-        strength = strongest(strength, above(smallest, plain))
+        strength = max(strength, above(smallest, plain))
     found = (Evidence(text, "loss", span, float(len(different)), None, one if single else ""),)
     return measured(strength, found, onset_step=span[0])
 
@@ -186,7 +186,7 @@ def noise_vanishes(run: Run, loss: Series, context: Context, *, rises_before: fl
     text += f"while it falls from {figure(began)}, its lowest so far, to {figure(ended)}"
     found = Evidence(text, "loss", (int(steps[at]), int(steps[-1])), before, rises_before)
     calm = below(after, shared.SHARE_SOME)
-    strength = weakest(above(before, rises_before), calm, above(began, shared.FACTOR * ended))
+    strength = min(above(before, rises_before), calm, above(began, shared.FACTOR * ended))
     return measured(strength, (found,), onset_step=int(steps[at + 1]), last_good_step=int(steps[at]))
 
 
@@ -222,5 +222,5 @@ def stalled(
     text += "; resumes are not counted" if run.resumes else ""
     found = (Evidence(text, "wall_time", (step, after), longest / HOUR, hours),)
     limits = (hours * HOUR, factor * max(second, 0.0), usual_factor * max(usual, 0.0))
-    strength = weakest(*(above(longest, limit) for limit in limits))
+    strength = min(above(longest, limit) for limit in limits)
     return measured(strength, found, onset_step=step, last_good_step=step)

@@ -11,7 +11,7 @@ from stabtree.common.figures import against, figure
 from stabtree.common.lazy import np
 from stabtree.common.passes import broken_rows, extremes, rows_at_end
 from stabtree.common.stats import LARGEST, SAMPLE, blocks, ends_and_trend, kendall_z, median, running_medians
-from stabtree.common.strength import FARTHEST, above, below, strongest, weakest, whether
+from stabtree.common.strength import FARTHEST, above, below, whether
 from stabtree.measures.movers import suffers
 from stabtree.measures.registry import UNGROUPED, Count, Groups, finite, lowest, measure, paired, seen
 from stabtree.measures.spike import Spike
@@ -54,7 +54,7 @@ def gradients_add_up(
     found = (Evidence(text, "grad_norm", (), factor, growth),)
     # No sum gains in one level as much as in all others together.
     gradual = below(leap, max(factor, 1.0) ** shared.SHARE_HALF)
-    strength = weakest(above(factor, growth), above(trend, shared.TREND_Z), below(jitter, bar), gradual)
+    strength = min(above(factor, growth), above(trend, shared.TREND_Z), below(jitter, bar), gradual)
     return measured(strength, found, onset_step=int(grad_norm.steps[0]))
 
 
@@ -107,7 +107,7 @@ def norm_leaves_level(
     found = Evidence(f"grad_norm {brief} (limit {factor:g}×)", "grad_norm", where, times, factor, brief)
     many = whether(1 < len(high) <= len(values) / shared.FACTOR_LARGE)
     onset = where[0] if where else None
-    return measured(weakest(above(times, factor), many), (found,), SPIKES, onset_step=onset)
+    return measured(min(above(times, factor), many), (found,), SPIKES, onset_step=onset)
 
 
 def _growth_at_end(values: Floats, rows: int) -> tuple[int, float] | None:
@@ -161,8 +161,8 @@ def gradients_vanish(loss: Series, grad_norm: Series, *, share: float, loss_shar
     text = f"grad_norm goes from {figure(begin)} to {figure(end)} while the loss goes from {figure(first, 4)} to "
     text += figure(last, 4)
     found = (Evidence(text, "grad_norm", (), end, share * begin),)
-    high = weakest(above(last, loss_share * first), whether(first > 0))
-    strength = weakest(below(end, share * begin), above(-trend, shared.TREND_Z), high)
+    high = min(above(last, loss_share * first), whether(first > 0))
+    strength = min(below(end, share * begin), above(-trend, shared.TREND_Z), high)
     if strength < 0:
         return measured(strength, found)
     left = left_course(steps, -np.log(np.maximum(norms, 1e-12 * begin)))
@@ -191,12 +191,12 @@ def norm_is_scaled(run: Run, grad_norm: Series, loss_scale: Series, *, min_ratio
     ratio = min(middle / level, LARGEST)
     text = f"grad_norm is {figure(ratio, 2)} times the loss scale: {figure(middle, 4)} and {figure(level, 4)} (medians)"
     found = [Evidence(text, "grad_norm", (), ratio, min_ratio)]
-    strength = weakest(above(ratio, min_ratio), above(min(middle, level), shared.FACTOR_HUGE))
+    strength = min(above(ratio, min_ratio), above(min(middle, level), shared.FACTOR_HUGE))
     if strength >= 0 and float(scale.max()) >= 4 * float(scale.min()):
         slope = float(np.polyfit(np.log2(scale), np.log2(norm), 1)[0])
         text = f"when the scale doubles, the norm grows {figure(2**slope, 2)}× (a scaled one 2×, an unscaled one 1×)"
         found.append(Evidence(text, "loss_scale", (), slope, shared.SHARE_HALF))
-        strength = weakest(strength, above(slope, shared.SHARE_HALF))
+        strength = min(strength, above(slope, shared.SHARE_HALF))
     clip = run.setting("grad_clip")
     clips = isinstance(clip, int | float) and 0 < clip < middle
     return measured(strength, tuple(found), YES if clips else MEASURED)
@@ -226,7 +226,7 @@ def gradients_underflow(
     about = f"a loss scale of up to {figure(scale.max(), 6)}" if scaled else "no loss scale above 1"
     text = f"grad_norm is exactly 0 in {against(share, zero_share, '.1%')} of the rows, with {about}"
     found = (Evidence(text, "grad_norm", (), share, zero_share),)
-    return measured(weakest(above(share, zero_share), whether(not scaled)), found)
+    return measured(min(above(share, zero_share), whether(not scaled)), found)
 
 
 @measure(source="precision P13", min_points=shared.ROWS_SHORT)
@@ -250,7 +250,7 @@ def always_clipped(
     middle = min(median(late) / float(clip), 1e100)
     text += f"second half, its median is {against(middle, depth)} times the clip"
     found = (Evidence(text, "grad_norm", (), middle, depth),)
-    return measured(weakest(above(clipped, share), above(middle, depth)), found)
+    return measured(min(above(clipped, share), above(middle, depth)), found)
 
 
 def _of_section_1(loss: Series | None) -> Answer | None:
@@ -299,7 +299,7 @@ def never_finite_again(
     found = (Evidence(text, "grad_norm", (int(grad_norm.steps[min(at, size - 1)]),), float(count), float(rows)),)
     if not 0 < at < size:
         return Answer(NO, found)
-    strength, suffered = weakest(above(count, rows), above(count, share * size)), None
+    strength, suffered = min(above(count, rows), above(count, share * size)), None
     if loss is not None and suffers(loss, grad_norm):
         text = f"the loss of its last row, {figure(loss.values[-1], 4)}, is far above all before"
         suffered, strength = Evidence(text, "loss", (int(loss.steps[-1]),)), FARTHEST
@@ -338,7 +338,7 @@ def no_gradient_of_rewards(
     seen_share = float(zero.mean()) if len(norms) else 0.0
     first = int(steps[np.argmax(zero)]) if len(norms) else int(grad_norm.steps[0])
     found = Evidence(text, "grad_norm", (first,), seen_share, needed, f"{seen_share:.0%}")
-    return measured(weakest(above(seen_share, needed), whether(len(norms) >= 3)), (found,), onset_step=first)
+    return measured(min(above(seen_share, needed), whether(len(norms) >= 3)), (found,), onset_step=first)
 
 
 @measure(source="convergence O2 and O3", labels=("still", "no_gradient", "moving"), min_points=2)
@@ -473,7 +473,7 @@ def units_die(
     text = f"{against(end, dead_share, '.0%')} of the units{of} are dead at the end (limit {dead_share:.0%}), "
     text += f"{begin:.0%} at the beginning"
     metric = "dead_relu_frac" if name == UNGROUPED else f"dead_relu_frac/{name}"
-    strength = weakest(above(end, dead_share), strongest(above(end, growth * begin), above(end, all_share)))
+    strength = min(above(end, dead_share), max(above(end, growth * begin), above(end, all_share)))
     onset = int(steps[np.argmax(values >= (begin + end) / 2)])
     found = (Evidence(text, metric, (int(steps[0]), int(steps[-1])), end, dead_share),)
     return measured(strength, found, onset_step=onset)
@@ -495,7 +495,7 @@ def keeps_growing(
         for group, series in (run.group(name) or ({"": whole} if whole else {})).items():
             if len(values := finite(series)[1]):
                 begin, end, trend = ends_and_trend(np.abs(values), shared.LEVELS)
-                strength = weakest(above(trend, shared.TREND_Z), above(end, growth * begin), above(end, least))
+                strength = min(above(trend, shared.TREND_Z), above(end, growth * begin), above(end, least))
                 steady = "steadily" if trend >= shared.TREND_Z else "without a steady trend"
                 text = f"|{name}|{f' of {group}' if group else ''} goes from {figure(begin)} to {figure(end)}, {steady}"
                 grown.append((strength, Evidence(text, name, (), end, max(growth * begin, least))))

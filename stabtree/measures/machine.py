@@ -10,7 +10,7 @@ from stabtree.common.figures import against, figure
 from stabtree.common.lazy import np
 from stabtree.common.passes import stretches_of
 from stabtree.common.stats import LARGEST, blocks, median, medians_of_three
-from stabtree.common.strength import above, weakest, whether
+from stabtree.common.strength import above, whether
 from stabtree.measures.registry import Count, finite, measure, paired
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def waits_for_data(step_time: Series, data_time: Series, *, share: float = share
     text = f"{against(part, share, '.0%')} of a step is spent waiting for its batch (limit {share:.0%})"
     found = Evidence(text, "data_time", (), part, share, f"{part:.0%}")
     onset = int(steps[0]) if len(steps) else None
-    return measured(weakest(above(part, share), above(1.0, part)), (found,), onset_step=onset)
+    return measured(min(above(part, share), above(1.0, part)), (found,), onset_step=onset)
 
 
 @measure(source="measured: memory of public logs", min_points=shared.ROWS_LONG)
@@ -47,8 +47,8 @@ def memory_grows(memory: Series, *, growth: float = shared.FACTOR_SMALL) -> Answ
     brief = f"from {figure(first)} to {figure(last)}"
     found = Evidence(text, "memory", (int(steps[0]), int(steps[-1])), last, growth * first, brief)
     halves = min(middle - first, last - middle)
-    steady = weakest(above(halves, (last - first) / 3), whether(bool((np.diff(levels) >= 0).all() and last > first)))
-    return measured(weakest(steady, above(last, growth * first)), (found,), onset_step=int(steps[0]))
+    steady = min(above(halves, (last - first) / 3), whether(bool((np.diff(levels) >= 0).all() and last > first)))
+    return measured(min(steady, above(last, growth * first)), (found,), onset_step=int(steps[0]))
 
 
 @measure(source="measured: step times of public logs")

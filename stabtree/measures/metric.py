@@ -23,7 +23,7 @@ from stabtree.common.stats import (
     true_at_end,
     windows,
 )
-from stabtree.common.strength import FARTHEST, above, below, strongest, weakest, whether
+from stabtree.common.strength import FARTHEST, above, below, whether
 from stabtree.context.model import FROM_SCRATCH
 from stabtree.measures.curve import fall_of
 from stabtree.measures.registry import UNGROUPED, Count, Groups, Metric, finite, measure
@@ -96,7 +96,7 @@ def stays(run: Run, metric: str, side: Side, *, share: float, rows: int, steps: 
         text += f"; it takes {rows} rows{f' over {steps} steps' if steps else ''} to be sure"
     found = (Evidence(text, metric, (int(at[onset]), int(at[-1])), seen, share),)
     before = int(at[onset - 1]) if onset else None
-    return measured(weakest(strength, *long_enough), found, onset_step=int(at[onset]), last_good_step=before)
+    return measured(min(strength, *long_enough), found, onset_step=int(at[onset]), last_good_step=before)
 
 
 def ends_of(values: Floats, rows: int) -> tuple[float, float] | None:
@@ -176,7 +176,7 @@ def stood_above(
     onset = int(np.argmax(reached >= 0))
     onset += int(np.argmax(bad[onset : onset + size]))
     before = int(at[onset - 1]) if onset else None
-    strength = weakest(float(reached[index]), above(size, rows))
+    strength = min(float(reached[index]), above(size, rows))
     return measured(strength, found, onset_step=int(at[onset]), last_good_step=before)
 
 
@@ -303,7 +303,7 @@ def climbs_to_cap(
     found = Evidence(text, "completion_length", (int(at[0]), int(at[-1])), end, cap_share * cap)
     past = at[values >= cap_share * cap]
     grown = math.log(end / begin) if begin > 0 and end > 0 else 0.0
-    strength = weakest(below(1 - end / cap, 1 - cap_share), above(grown, math.log(growth)))
+    strength = min(below(1 - end / cap, 1 - cap_share), above(grown, math.log(growth)))
     return measured(strength, (found,), onset_step=int(past[0]) if len(past) else None)
 
 
@@ -430,12 +430,12 @@ def changes_by(
     rewards = run.get(beside)
     if rewards is not None and (ends := ends_of(finite(rewards)[1], shared.ROWS_SHORT)):
         deep = -1.0 if up else _flat_while_gone(at, values, begin / (2 * factor), rewards)
-        conditions.append(strongest(whether(ends[1] <= ends[0]), deep))
+        conditions.append(max(whether(ends[1] <= ends[0]), deep))
         course = f"{beside} goes from {figure(ends[0])} to {figure(ends[1])}"
         found.append(Evidence(course, beside, (), ends[1], ends[0]))
     first = int(past[0]) if len(past) else 0
     before = int(at[first - 1]) if first else None
-    return measured(weakest(*conditions), tuple(found), onset_step=int(at[first]), last_good_step=before)
+    return measured(min(conditions), tuple(found), onset_step=int(at[first]), last_good_step=before)
 
 
 def _flat_while_gone(at: Ints, values: Floats, level: float, beside: Series) -> float:
@@ -446,7 +446,7 @@ def _flat_while_gone(at: Ints, values: Floats, level: float, beside: Series) -> 
     if len(others) < 2 * shared.ROWS_SHORT:
         return -1.0
     trend = kendall_z(blocks(others, min(shared.LEVELS, len(others)))[0])
-    return weakest(above(gone, len(values) / 4), below(trend, shared.TREND_Z))
+    return min(above(gone, len(values) / 4), below(trend, shared.TREND_Z))
 
 
 @measure(source="https://huggingface.co/docs/trl/dpo_trainer")
@@ -484,7 +484,7 @@ def _below_guess(series: Series, level: float) -> Answer:
     text += f"their scatter (limit {level:g}); a guess has {GUESS:g}"
     found = Evidence(text, series.metric, (int(at[-len(rows)]), int(at[-1])), highest, level)
     onset = len(values) - max(true_at_end(values < GUESS), 1)
-    strength = weakest(above(GUESS - highest, GUESS - level), above(len(rows), shared.ROWS_SHORT))
+    strength = min(above(GUESS - highest, GUESS - level), above(len(rows), shared.ROWS_SHORT))
     return measured(strength, (found,), onset_step=int(at[onset]))
 
 
@@ -513,10 +513,8 @@ def falls_back(
     strength, evidence = found.judged(metric, share, factor)
     if context.phase.value in (None, FROM_SCRATCH):
         lost = above(found.best - found.end, share * abs(found.best))
-        sunk = weakest(
-            above(found.sunk, factor), above(found.best - found.end, shared.SHARE_HALF / 2 * abs(found.best))
-        )
-        strength = weakest(strength, strongest(above(found.gained, factor), lost, sunk))
+        sunk = min(above(found.sunk, factor), above(found.best - found.end, shared.SHARE_HALF / 2 * abs(found.best)))
+        strength = min(strength, max(above(found.gained, factor), lost, sunk))
     left = left_course(at, -values, best_step=found.best_step)
     good, onset = max(left.last_good_step, found.best_step), left.first_bad_step
     if onset <= good:  # it fell from its best, however early a slower fall is seen
@@ -555,7 +553,7 @@ def falls_through(
     text += f"{against(ranges, 1.0)}× the earlier range lower (limit 1×); before, it lay {before}"
     found = (Evidence(text, metric, (int(at[row]), int(at[-1])), ranges, 1.0),)
     usual = float(median(values[:row]))
-    strength = weakest(above(ranges, 1.0), above(usual - float(last[row - 1]), share * abs(usual)))
+    strength = min(above(ranges, 1.0), above(usual - float(last[row - 1]), share * abs(usual)))
     return measured(strength, found, onset_step=int(at[row]), last_good_step=int(at[row - 1]))
 
 
@@ -580,5 +578,5 @@ def no_trend(
     trend = "steadily" if score >= trend_z else f"without a steady {'fall' if falls else 'rise'}"
     text = f"{metric} goes from {figure(begin)} to {figure(end)} over {len(values):,} rows, {trend}"
     found = Evidence(text, metric, (int(at[0]), int(at[-1])), score, trend_z)
-    strength = weakest(below(score, trend_z), below(gained, shared.FACTOR * scatter), above(len(values), rows))
+    strength = min(below(score, trend_z), below(gained, shared.FACTOR * scatter), above(len(values), rows))
     return measured(strength, (found,), onset_step=int(at[0]))

@@ -11,7 +11,7 @@ from stabtree.common.lazy import np
 from stabtree.common.passes import rows_before
 from stabtree.common.shared import NOISE_TIMES
 from stabtree.common.stats import change_noise, interval, median
-from stabtree.common.strength import above, below, strongest, weakest, whether
+from stabtree.common.strength import above, below, whether
 from stabtree.context.model import LANGUAGE, PREFERENCE
 from stabtree.measures.curve import NORMAL_90, leaves, line, turn_of
 from stabtree.measures.registry import finite, highest, lowest, measure
@@ -63,9 +63,9 @@ def overfits(
     began, before, last = trained or (0.0, 0.0, 0.0)
     scale = turn.level if turn.level > 0 else max(abs(turn.level), began - last)
     gained = max(0.0, float(finite(eval_loss)[1][0]) - turn.level)
-    lasting = weakest(above(turn.after, LASTING), above(turn.worse, NOISE_TIMES * change_noise(finite(eval_loss)[1])))
-    lost = weakest(above(turn.bound, undone * scale), above(turn.bound, gained), lasting)
-    risen = strongest(weakest(above(turn.bound, rise * scale), lasting), lost)
+    lasting = min(above(turn.after, LASTING), above(turn.worse, NOISE_TIMES * change_noise(finite(eval_loss)[1])))
+    lost = min(above(turn.bound, undone * scale), above(turn.bound, gained), lasting)
+    risen = max(min(above(turn.bound, rise * scale), lasting), lost)
     share = _share(turn.bound, scale)
     evidence = [_moved("eval_loss", eval_loss, turn, share, rise)]
     strength = risen
@@ -74,7 +74,7 @@ def overfits(
         fell = above(before - last, shared.SHARE_SOME * abs(before))
         apart = below(last, shared.SHARE_HALF * (turn.level + turn.worse))
         rose = below(last - before, shared.SHARE_HALF * turn.worse)
-        strength = weakest(risen, strongest(fell, apart), rose, whether(began > last))
+        strength = min(risen, max(fell, apart), rose, whether(began > last))
         text = f"the training loss goes from {figure(before, 4)} to {figure(last, 4)} meanwhile"
         evidence.append(Evidence(text, "loss", (turn.step, int(eval_loss.steps[-1])), last, before))
     verdict = YES
@@ -82,7 +82,7 @@ def overfits(
         strength, verdict = lost, WORSE
     if strength < 0 and loss is not None and turn.level > 0:
         early = below(turn.step - int(loss.steps[0]), shared.SHARE_HALF * float(loss.steps[-1] - loss.steps[0]))
-        past = weakest(lasting, early, above(turn.bound, undone * scale), below(last * shared.FACTOR_LARGE, before))
+        past = min(lasting, early, above(turn.bound, undone * scale), below(last * shared.FACTOR_LARGE, before))
         strength, verdict = (past, PAST) if past >= 0 else (strength, verdict)
     better = None if strength < 0 or eval_quality is None else _still_rises(eval_quality, turn.step)
     if better and verdict == YES:
@@ -219,10 +219,10 @@ def quality_falls(
     share = _share(turn.bound, abs(turn.level))
     found = _moved(name, quality, turn, share, fall)
     floor = context.chance.value or 0.0 if context.outcome.value == quality.metric else 0.0
-    lasting = weakest(above(turn.after, LASTING), _beyond_scatter(quality, turn, floor if higher else None))
-    strength = weakest(above(share, fall), lasting)
+    lasting = min(above(turn.after, LASTING), _beyond_scatter(quality, turn, floor if higher else None))
+    strength = min(above(share, fall), lasting)
     if higher and finite(quality)[1].min() >= 0:
-        strength = weakest(strength, above(turn.level, shared.SHARE_SOME))
+        strength = min(strength, above(turn.level, shared.SHARE_SOME))
     verdict = COLLAPSED if share >= shared.SHARE_HALF else YES
     left = leaves(quality, turn, falls=not higher)
     return measured(strength, (found,), verdict, onset_step=left.first_bad_step, last_good_step=left.last_good_step)
@@ -249,11 +249,11 @@ def _beyond_scatter(quality: Series, turn: TurningPoint, floor: float | None) ->
     values = finite(quality)[1]
     scatter = NOISE_TIMES * change_noise(values)
     gained = abs(turn.level - median(values[: shared.ROWS_SHORT]))
-    moved = strongest(above(gained, scatter), above(turn.worse, scatter))
+    moved = max(above(gained, scatter), above(turn.worse, scatter))
     if floor is None:
         return moved
     # A correlation that was as far below 0 as above it was never there.
-    return weakest(moved, above(turn.level - floor, max(scatter, -float(values.min()))))
+    return min(moved, above(turn.level - floor, max(scatter, -float(values.min()))))
 
 
 SAME_ROWS = 10  # no limit: evaluations after which not one sample is answered otherwise
@@ -304,7 +304,7 @@ def memorised(context: Context, loss: Series, eval_loss: Series | None = None, *
         text = f"the loss has fallen from {figure(profile.first, 4)} to {figure(profile.last, 4)}; no eval loss moves"
         found = Evidence(text, "loss", where, profile.last, profile.first / apart)
         known = whether(context.task.value == LANGUAGE)
-        return measured(weakest(above(profile.first, apart * profile.last), known), (found,), ALONE)
+        return measured(min(above(profile.first, apart * profile.last), known), (found,), ALONE)
     turn = turn_of(eval_loss)
     if turn is None:
         return unknown("eval_loss has fewer than 3 finite values", "eval_loss")
@@ -315,7 +315,7 @@ def memorised(context: Context, loss: Series, eval_loss: Series | None = None, *
     text += f"{figure(turn.best, 4)} and is {figure(turn.last, 4)} now"
     found = Evidence(text, "eval_loss", (turn.step, int(eval_loss.steps[-1])), turn.last, apart * profile.last)
     level = turn.level + max(turn.worse, 0.0)
-    strength = weakest(above(level, apart * profile.last), above(turn.level, shared.SHARE_HALF * first))
+    strength = min(above(level, apart * profile.last), above(turn.level, shared.SHARE_HALF * first))
     steps, values = finite(loss)
     since = lasts_from(values * apart <= level)
     onset = turn.step if since is None else int(steps[since])

@@ -11,7 +11,7 @@ from stabtree.common.lazy import np
 from stabtree.common.passes import broken_rows, rows_before
 from stabtree.common.shared import ROWS_SHORT
 from stabtree.common.stats import interval, is_counter, median, stretches, true_at_end
-from stabtree.common.strength import FARTHEST, above, beyond, weakest, whether
+from stabtree.common.strength import FARTHEST, above, beyond, whether
 from stabtree.measures.movers import Break, storm_start, suffers
 from stabtree.measures.progress import FELL, SMALLEST
 from stabtree.measures.registry import Absent, Unknown, finite, highest, lowest, measure, seen
@@ -219,7 +219,7 @@ def skips_rise(
     text = f"{second:,.0f} steps skipped in the second half of the log ({share:.1%} of them), {first:,.0f} in the first"
     left = left_course(steps, np.cumsum(counts - first / half))
     found = (Evidence(text, "skipped_steps", (left.first_bad_step,), share, late_share),)
-    strength = weakest(above(second, least), beyond(share, late_share), beyond(second, factor * first))
+    strength = min(above(second, least), beyond(share, late_share), beyond(second, factor * first))
     return measured(strength, found, onset_step=left.first_bad_step, last_good_step=left.last_good_step)
 
 
@@ -319,7 +319,7 @@ def scale_drifts_down(loss_scale: Series, *, octaves: float, late_halvings: int)
     text = f"the loss scale ends at {figure(values[-1], 4)}, {below:.0f} halvings below its highest; "
     text += f"{late:.0f} of them in the second half of the run"
     found = (Evidence(text, "loss_scale", (int(steps[-1]),), below, octaves),)
-    strength = weakest(above(below, octaves), above(late, late_halvings))
+    strength = min(above(below, octaves), above(late, late_halvings))
     top = len(logs) - 1 - int(np.argmax(logs[::-1] == logs.max()))
     first = min(top + 1, len(logs) - 1)
     return measured(strength, found, onset_step=int(steps[first]), last_good_step=int(steps[top]))
@@ -345,4 +345,4 @@ def falls_despite_scale(loss: Series, loss_scale: Series) -> Answer:
     text = f"the loss goes from {figure(first, 4)} to {figure(end, 4)} while the loss scale goes down to "
     text += figure(float(scales.min()))
     found = Evidence(text, "loss_scale", (int(low[0]), int(steps[-1])), first - end, noise)
-    return measured(weakest(above(first - end, noise), whether(end <= median(after))), (found,), LIKELY)
+    return measured(min(above(first - end, noise), whether(end <= median(after))), (found,), LIKELY)

@@ -10,7 +10,7 @@ from stabtree.common.answer import NO, Answer, Evidence, inapplicable, measured
 from stabtree.common.figures import figure
 from stabtree.common.lazy import np
 from stabtree.common.stats import MEDIAN_ERROR, blocks, change_noise, kendall_z, median, true_at_end
-from stabtree.common.strength import above, below, weakest, whether
+from stabtree.common.strength import above, below, whether
 from stabtree.measures.registry import Groups, finite, measure
 from stabtree.measures.traces import text_or_not
 from stabtree.metrics.metric import Role
@@ -54,7 +54,7 @@ def heldout_reward_flat(run: Run, context: Context, reward: Series, *, share: fl
     first, last, error = _gain(values)
     gain = last - first
     text = f"reward goes from {figure(first)} to {figure(last)}"
-    rises = weakest(above(gain, shared.FACTOR_LARGE * error), above(gain, shared.SHARE_HALF * abs(first)))
+    rises = min(above(gain, shared.FACTOR_LARGE * error), above(gain, shared.SHARE_HALF * abs(first)))
     conditions, told = [rises], [text]
     for name, found in held_out.items():
         begin, end, own = _gain(found)
@@ -69,7 +69,7 @@ def heldout_reward_flat(run: Run, context: Context, reward: Series, *, share: fl
     evidence = Evidence(", ".join(told), "reward", (int(at[0]), int(at[-1])), gain, error, brief)
     left = np.flatnonzero(values <= first + shared.NOISE_TIMES * error)
     onset = int(at[min(int(left[-1]) + 1, len(at) - 1)]) if len(left) else int(at[0])
-    return measured(weakest(*conditions), (evidence,), onset_step=onset)
+    return measured(min(conditions), (evidence,), onset_step=onset)
 
 
 @measure(source="rldoctor; GRPO on prompts that are too hard", min_points=shared.ROWS_LONG)
@@ -89,11 +89,11 @@ def only_form_pays(reward: Series, reward_function: Groups, *, level: float) -> 
     told = [f"reward goes from {figure(first)} to {figure(last)}"]
     for name, found in right.items():
         begin, end, own = _gain(found)
-        low = weakest(whether(bool(found.min() >= 0)), below(float(np.quantile(found, shared.SHARE_MOST)), level))
+        low = min(whether(bool(found.min() >= 0)), below(float(np.quantile(found, shared.SHARE_MOST)), level))
         conditions += [low, below(end - begin, max(shared.FACTOR * own, 1e-9))]
         told.append(f"{name} from {figure(begin)} to {figure(end)}")
     evidence = Evidence(", ".join(told), "reward", (int(at[0]), int(at[-1])), last - first, error, told[1])
-    return measured(weakest(*conditions), (evidence,), onset_step=int(at[0]))
+    return measured(min(conditions), (evidence,), onset_step=int(at[0]))
 
 
 @measure(source="rldoctor; what a settled loss is told", min_points=2 * shared.ROWS_LONG)
@@ -112,7 +112,7 @@ def reward_settles(reward: Series, *, flat_share: float, factor: float = shared.
     row, gain = int(starts[-since]) if since else len(values) - 1, end - float(levels[0])
     text = f"reward goes from {figure(float(levels[0]))} to {figure(end)} by step {int(at[row]):,}, and stays there"
     full = float(np.mean(values[row:] >= values.max()))
-    strength = weakest(
+    strength = min(
         above(since, flat_share * len(levels)),
         above(gain, factor * scatter),
         below(abs(kendall_z(levels[-since:])) if since else 0.0, shared.TREND_Z),

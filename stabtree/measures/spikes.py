@@ -12,7 +12,7 @@ from stabtree.common.lazy import np
 from stabtree.common.passes import rows_before, rows_upto
 from stabtree.common.shared import LEVELS, ROWS_LONG, ROWS_SHORT, SHARE_HALF, SHARE_MOST, SHARE_SOME
 from stabtree.common.stats import interval, median, running_medians
-from stabtree.common.strength import FARTHEST, above, strongest, weakest, whether
+from stabtree.common.strength import FARTHEST, above, whether
 from stabtree.measures.registry import Count, Unknown, finite, measure
 from stabtree.measures.scores import many_spikes
 from stabtree.measures.spike import end_level, rarest, rarity
@@ -116,7 +116,7 @@ def spike_recovers(
         found = (Evidence(reason, "loss", (top.step, last), share, open_share),)
         still = median(values[rows_upto(steps, top.peak_step) :][-ROWS_SHORT:]) > spike.back_level
         rare = above(params.rare, expected) if late_counts else FARTHEST
-        strength = weakest(above(share, open_share), rare, whether(still or steps[-1] == top.peak_step))
+        strength = min(above(share, open_share), rare, whether(still or steps[-1] == top.peak_step))
         if strength < 0:
             return unknown(reason, "loss")
         return Answer("open", found, strength=strength)
@@ -404,7 +404,7 @@ def spike_cause(
     if label != "bad_batch":
         onset = top.step
         good = panel.last_good_step if panel.last_good_step is not None else top.last_good_step
-    strength = strongest(rarely, 0.0) if label == "bad_batch" else panel.strength
+    strength = max(rarely, 0.0) if label == "bad_batch" else panel.strength
     return Answer(label, evidence, missing=gaps, onset_step=onset, last_good_step=good, strength=strength)
 
 
@@ -426,15 +426,15 @@ def _weight(
     text += f" {took:,} step{'s' if took != 1 else ''}{' to come back' if top.recovered_step is not None else ''} "
     text += f"(limit {limit_steps:,})"
     found = Evidence(text, "loss", (top.step, top.peak_step), times, start_factor)
-    rare = weakest(above(limit, expected), above(share, far_share))
+    rare = min(above(limit, expected), above(share, far_share))
     high, slow = above(times, start_factor), above(took, limit_steps)
-    huge = weakest(high, above(top.peak, shared.FACTOR_HUGE * max(start, float(np.quantile(values, SHARE_MOST)))))
+    huge = min(high, above(top.peak, shared.FACTOR_HUGE * max(start, float(np.quantile(values, SHARE_MOST)))))
     # A constant loss covers nothing, so any jump exceeds that.
     whole = above(share, SHARE_MOST) if spike.covered > 0 else -above(1.0, 0.0)
     # However small each is: so many are no accident, and neither are so many rows above the level.
     many = [one for one in many_spikes(loss) if one.step >= spike.search.spikes[0].step]
     rows_lost = sum(recovery.rows or 1 for recovery in many)
-    lasting = weakest(above(len(many), shared.FACTOR), above(rows_lost, SHARE_SOME * len(values)))
-    costs = strongest(above(len(many), LEVELS / 2), lasting)
-    beyond = strongest(huge, weakest(high, slow), weakest(rare, strongest(high, slow, whole, costs)))
+    lasting = min(above(len(many), shared.FACTOR), above(rows_lost, SHARE_SOME * len(values)))
+    costs = max(above(len(many), LEVELS / 2), lasting)
+    beyond = max(huge, min(high, slow), min(rare, max(high, slow, whole, costs)))
     return rare, beyond, (height, found)

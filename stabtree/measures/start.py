@@ -11,7 +11,7 @@ from stabtree.common.figures import against, as_share, figure
 from stabtree.common.lazy import np
 from stabtree.common.passes import extremes, rows_upto
 from stabtree.common.stats import LARGEST, NEARLY_ZERO, NORMAL_99, median
-from stabtree.common.strength import FARTHEST, above, below, strongest, weakest, whether
+from stabtree.common.strength import FARTHEST, above, below, whether
 from stabtree.context import model
 from stabtree.context.find import FIRST_STEPS, MIN_UNTRAINED, guesses_between_two
 from stabtree.context.model import (
@@ -112,7 +112,7 @@ def above_any_chance(context: Context, loss: Series, *, factor: float = shared.F
     text += f"costs {figure(most, 3)}; it goes from {figure(profile.first, 4)} to {figure(profile.last, 4)}"
     found = Evidence(text, "loss", profile.span or (), profile.best, factor * most)
     stays = above(profile.last, (1 - shared.SHARE_SOME) * profile.first)
-    return measured(weakest(above(profile.best, factor * most), stays), (found,), onset_step=int(loss.steps[0]))
+    return measured(min(above(profile.best, factor * most), stays), (found,), onset_step=int(loss.steps[0]))
 
 
 @measure(source="convergence O15 and O16", min_points=1)
@@ -170,8 +170,8 @@ def double_softmax(
     if not by_accuracy:
         begins = below(abs(first - chance), start_share * chance)
         late = (median(values[len(values) // 2 :][:part]) - end) / max(first - end, NEARLY_ZERO)
-        at_floor = weakest(below(above_floor, near_share), begins, below(late, SETTLED))
-    strength = weakest(whether(within), at_floor)
+        at_floor = min(below(above_floor, near_share), begins, below(late, SETTLED))
+    strength = min(whether(within), at_floor)
     evidence = (Evidence(text, "loss", (int(steps[-1]),), above_floor, near_share),)
     return measured(strength, evidence, onset_step=int(steps[0]))
 
@@ -278,16 +278,16 @@ def leaves_start(
         return Answer("worse", (found,), onset_step=begin, strength=worse)
     done = done_share(run, context, loss, lr, steps)
     trained = trained_before(context, max(fall.first, fall.low), nats)
-    little = -strongest(*(weakest(one.falls, above(one.share, flat_share / shared.FACTOR_HUGE)) for one in falls))
+    little = -max(min(one.falls, above(one.share, flat_share / shared.FACTOR_HUGE)) for one in falls)
     if trained:
         limit = flat_share * done * shared.SHARE_HALF  # for a model that can win little, it takes twice the power
-        still = weakest(_stays_within(falls, limit, min_share), little, _held_out_still(eval_loss))
+        still = min(_stays_within(falls, limit, min_share), little, _held_out_still(eval_loss))
         return _answer(loss, falls, still, (found, Evidence(trained, "loss", (), fall.first)))
     if context.phase.value == FROM_SCRATCH or context.task.value:
         still = _stays_within(falls, min_share * done, min_share)
     else:
-        still = weakest(_stays_within(falls, flat_share * done, min_share), max(little, _no_better(eval_quality)))
-    return _answer(loss, falls, weakest(still, -_far(context, fall)), (found,))
+        still = min(_stays_within(falls, flat_share * done, min_share), max(little, _no_better(eval_quality)))
+    return _answer(loss, falls, min(still, -_far(context, fall)), (found,))
 
 
 def _stays_within(falls: list[Fall], limit: float, burst: float) -> float:
@@ -298,7 +298,7 @@ def _stays_within(falls: list[Fall], limit: float, burst: float) -> float:
     """
     sharper = min(falls, key=lambda fall: fall.at_most)
     others = [below(fall.share - fall.error, limit) for fall in falls if fall is not sharper]
-    return weakest(below(sharper.at_most, limit), *others, below(falls[0].burst, burst))
+    return min(below(sharper.at_most, limit), *others, below(falls[0].burst, burst))
 
 
 def _answer(loss: Series, falls: list[Fall], strength: float, found: tuple[Evidence, ...]) -> Answer:
@@ -365,7 +365,7 @@ def _far(context: Context, fall: Fall) -> float:
     guesses = context.classes.value and not beyond_guess(context, fall.first)
     if guesses or not 0 < fall.first < NATS:
         return -FARTHEST
-    return weakest(fall.falls, above(fall.at_least * fall.first, math.log(shared.FACTOR_SMALL)))
+    return min(fall.falls, above(fall.at_least * fall.first, math.log(shared.FACTOR_SMALL)))
 
 
 def beyond_guess(context: Context, level: float) -> bool:
@@ -389,8 +389,8 @@ def _is_worse(falls: list[Fall], rise: float) -> float:
     if fall.thrown and ends_above >= 0 and times >= shared.FACTOR_SMALL:
         return ends_above  # what falls is only what the first updates threw up
     thrown_up = above(times, 1 + shared.FACTOR_SMALL) if fall.thrown and fall.share < 0 else -FARTHEST
-    stays = strongest(ends_above, thrown_up)
-    return weakest(stays, -strongest(*(one.falls for one in falls)))
+    stays = max(ends_above, thrown_up)
+    return min(stays, -max(one.falls for one in falls))
 
 
 def speaks(context: Context) -> bool:
@@ -452,7 +452,7 @@ def stands_at_chance(
     over, begin = end / chance - 1, first_level(values) / chance - 1
     ends = _ends_at((classes, known), context, fall, (begin, over), (flat_share, above_share))
     done = done_share(run, context, loss, lr, steps)
-    strength = weakest(below(fall.at_most, flat_share * done), ends)
+    strength = min(below(fall.at_most, flat_share * done), ends)
     text = f"the loss ends at {figure(end, 4)}, {as_share(abs(over))} {'above' if over >= 0 else 'below'} "
     text += f"ln {classes:,} = {figure(chance, 4)}, the cost of a guess; its lowest is {figure(fall.low, 4)}"
     brief = guess(middle(loss), classes)
@@ -479,11 +479,11 @@ def _ends_at(
     if guesses_between_two(context.task.value, context.algorithm.value) and over > far:
         return FARTHEST
     if known or (context.task.value == CLASSIFICATION and classes > 2):
-        return weakest(below(over, far), coming)
+        return min(below(over, far), coming)
     if speaks(context) or classes > FEW:
         return -FARTHEST  # no vocabulary has so round a number of tokens, and any loss lies near one of them
     still = -fall.falls if classes > 2 else FARTHEST
-    return weakest(below(abs(over), near), below(begin, shared.SHARE_HALF), still)
+    return min(below(abs(over), near), below(begin, shared.SHARE_HALF), still)
 
 
 @measure(source="measured: runs of which most is frozen or left out of the optimizer", min_points=5)
@@ -516,7 +516,7 @@ def ends_at_start(
     untrained = min(FARTHEST, max(-FARTHEST, (fall.first - nats) / math.log(2)))  # in doublings of the perplexity
     if trained_before(context, fall.first, nats) or (beyond_guess(context, fall.first) and fall.falls >= 0):
         untrained = -FARTHEST
-    strength = weakest(over, untrained, below(fall.at_most, limit))
+    strength = min(over, untrained, below(fall.at_most, limit))
     text = f"the loss fell by at most {against(fall.at_most, limit, '.1%')} (limit {limit:.0%} by then), from "
     text += f"{figure(fall.first, 4)} to {figure(fall.low, 4)}; lr is down from {figure(peak)} to {figure(rates[-1])}"
     steps_at = (int(finite(loss)[0][0]), int(at[-1]))

@@ -42,15 +42,13 @@ _NAMES = {
     ),
     "observed": (
         "from_rewards eval_repeats rows_logged rate_judged rows_up norm_steady lone_infinite_norms loss_trend "
-        "rate_times_usual rate_at_onset rate_left rate_is_constant onset_share rise_form rise_times "
-        "came_back gradient_first spikes_counted passes resumed_before norm_level norm_times "
-        "norm_fades start_over_chance loss_size loss_below_zero loss_gain loss_scatter same_digits "
-        "loss_zero_share finite_after nan_from_start rise_before_nan sound_terms loss_alone "
-        "terms_rising largest_term others_learn evaluations eval_jumps best_evaluation "
-        "train_since_best closest_gap weights_sound trains_on steps_skipped gap_at_end trainer_names "
-        "quality_after_best quality_gain "
-        "quality_repeats train_accuracy entropy_left update_kl clipped_share value_times return_size "
-        "reward_gain reward_is_constant reward_lost_at_once episode_changes cut_share "
+        "rate_times_usual rate_at_onset rate_left rate_is_constant onset_share rise_form rise_times came_back "
+        "gradient_first spikes_counted passes resumed_before norm_level norm_times norm_fades start_over_chance "
+        "loss_size loss_below_zero loss_gain loss_scatter same_digits loss_zero_share finite_after nan_from_start "
+        "rise_before_nan sound_terms loss_alone terms_rising largest_term others_learn evaluations eval_jumps "
+        "best_evaluation train_since_best closest_gap weights_sound trains_on steps_skipped gap_at_end trainer_names "
+        "quality_after_best quality_gain quality_repeats train_accuracy entropy_left update_kl clipped_share "
+        "value_times return_size reward_gain reward_is_constant reward_lost_at_once episode_changes cut_share "
         "broken_observations critic_loss_level no_batches printed"
     ),
     "machine": "waits_for_data memory_grows slow_steps",

@@ -14,7 +14,7 @@ from stabtree.common.lazy import np
 from stabtree.common.passes import never_falls, rows_before, rows_upto
 from stabtree.common.shared import ROWS_LONG, TREND_Z
 from stabtree.common.stats import median, resolution, stretches
-from stabtree.common.strength import FARTHEST, TINY, above, below, strongest, weakest, whether
+from stabtree.common.strength import FARTHEST, TINY, above, below, whether
 from stabtree.context import model
 from stabtree.measures.registry import Count, finite, highest, highest_row, lowest, measure
 from stabtree.profile import profile_of
@@ -47,7 +47,7 @@ def norm_sums_up(grad_norm: Series) -> Answer:
     times = float(np.clip(first[-1] / first[0], -1e300, 1e300))
     text = f"grad_norm goes from {figure(first[0])} to {figure(first[-1])} over its first {rows} steps"
     found = (Evidence(text, "grad_norm", (int(grad_norm.steps[rows - 1]),), times, growth),)
-    return measured(weakest(above(times, growth), whether(bool((np.diff(first) > 0).all()))), found, LIKELY)
+    return measured(min(above(times, growth), whether(bool((np.diff(first) > 0).all()))), found, LIKELY)
 
 
 @measure(source="phase19 Q4.4", labels=(LIKELY, POSSIBLE, NO))
@@ -139,7 +139,7 @@ def schedule_followed(run: Run, lr: Series, *, min_fall: float, early_share: flo
     if isinstance(planned, int) and at is not None:
         text = f"lr is down to {figure(values[-1], 2)}, from {figure(peak)}, at step {at:,} of {planned:,} planned, "
         found = (Evidence(f"{text}and stays there", "lr", (at, last), at / planned, early_share),)
-        strength = weakest(below(at, early_share * planned), above(last - at, shared.SHARE_SOME * planned))
+        strength = min(below(at, early_share * planned), above(last - at, shared.SHARE_SOME * planned))
         verdict = "early" if strength >= 0 else "follows"
         return Answer(verdict, found, onset_step=at if strength >= 0 else None, strength=strength, near="early")
     text = f"lr goes from {figure(after[0])} to {figure(after[-1])} after the warm-up, the schedule is {schedule!r}"
@@ -196,10 +196,10 @@ def lr_at_zero(lr: Series, loss: Series | None = None, *, min_share: float) -> A
     steps_share = (last - at) / max(int(steps[-1]) - int(steps[0]), 1)
     trained = loss is None or int(((loss.steps >= at) & (loss.steps <= last)).sum()) >= 2
     exact = whether(float(values[begin:end].max()) == 0)
-    gone = strongest(exact, above(float(values[begin - 1]), shared.SHARE_SOME * peak))
-    strength = weakest(above(rows, min_share), above(steps_share, min_share), whether(trained), gone)
+    gone = max(exact, above(float(values[begin - 1]), shared.SHARE_SOME * peak))
+    strength = min(above(rows, min_share), above(steps_share, min_share), whether(trained), gone)
     if resolution(values) > shared.SHARE_SOME * peak:
-        strength = weakest(strength, -TINY)  # near, and no more
+        strength = min(strength, -TINY)  # near, and no more
     return measured(strength, evidence, onset_step=at, last_good_step=int(steps[begin - 1]))
 
 

@@ -236,7 +236,8 @@ _MARKS = frozenset(
     ("_wandb", "_runtime", "train_runtime", "train_samples_per_second", "eval_runtime", "total_flos", "best_epoch")
 )
 _NOT_FINITE = re.compile(r"[-+]?(?:nan|inf(?:inity)?)", re.IGNORECASE)
-NO_COURSE = "It holds only final values of the run, not its course."
+_FINAL = "holds only final values of the run, not its course"
+NO_COURSE = f"It {_FINAL}."
 _HINT = "name the file with a row for each step: the run's history, its log or its event file"
 
 
@@ -247,16 +248,16 @@ def check_object(values: Mapping[str, Any], where: str, names: Names) -> None:
         StabtreeError: if it is that.
     """
     if _is_final(values) or any(names.metric(key) and isinstance(value, int | float) for key, value in values.items()):
-        raise StabtreeError("holds only final values of the run, not its course", where=where, hint=_HINT)
+        raise StabtreeError(_FINAL, where=where, hint=_HINT)
 
 
 def nonfinite_losses(values: Mapping[str, Any]) -> tuple[LogLine, ...]:
     """Return a line for each final loss that is not finite; W&B writes it as the text `NaN`."""
-    found = []
-    for key, value in values.items():
-        if "loss" in key.lower() and isinstance(value, str | float) and _NOT_FINITE.fullmatch(str(value)):
-            found.append(LogLine(0, f"final {clean(key, 60)}: {clean(value, 20)}", at_end=True))
-    return tuple(found)
+    return tuple(
+        LogLine(0, f"final {clean(key, 60)}: {clean(value, 20)}", at_end=True)
+        for key, value in values.items()
+        if "loss" in key.lower() and isinstance(value, str | float) and _NOT_FINITE.fullmatch(str(value))
+    )
 
 
 def check_columns(columns: Iterable[str], rows: int, where: str, names: Names) -> None:
@@ -267,11 +268,10 @@ def check_columns(columns: Iterable[str], rows: int, where: str, names: Names) -
     """
     words = {normalize(name) for name in columns}
     if {"name", "state"} <= words and words & {"runtime", "created"}:
-        raise StabtreeError(
-            "holds one row for each run, with its final values, and no run's course", where=where, hint=_HINT
-        )
+        problem = "holds one row for each run, with its final values, and no run's course"
+        raise StabtreeError(problem, where=where, hint=_HINT)
     if is_single(columns, rows, names):
-        raise StabtreeError("holds only final values of the run, not its course", where=where, hint=_HINT)
+        raise StabtreeError(_FINAL, where=where, hint=_HINT)
 
 
 def is_single(columns: Iterable[str], rows: int, names: Names) -> bool:

@@ -14,6 +14,7 @@ import re
 from collections import Counter
 from functools import cache
 from itertools import chain
+from os.path import isfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -169,10 +170,9 @@ def load_tree(name: str | Path = "phase19") -> Tree:
     if str(name) in known:
         return _shipped_tree(str(name))
     path = Path(name)
-    if not _is_file(path):
-        hint = (
-            near(str(name), known).removeprefix("; ") or "`stabtree tree list` names the shipped trees; or give a file"
-        )
+    if not isfile(path):  # noqa: PTH113 - of pathlib it raises for a name that is too long
+        others = "`stabtree tree list` names the shipped trees; or give a file"
+        hint = near(str(name), known).removeprefix("; ") or others
         raise StabtreeError("no such tree", where=clean(name, 100), hint=hint)
     return build(_text(path), str(name))
 
@@ -205,13 +205,6 @@ def _text(path: Path) -> str:
         raise StabtreeError("the file is not UTF-8 text", where=where, hint="save the tree as UTF-8") from None
     except OSError as error:
         raise StabtreeError(f"it can't be read: {error.strerror}", where=where, hint="check its permissions") from None
-
-
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except (OSError, ValueError):
-        return False  # a name too long, or one with a NUL
 
 
 def build(text: str, where: str) -> Tree:

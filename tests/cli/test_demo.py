@@ -5,11 +5,12 @@ from __future__ import annotations
 import tomllib
 from pathlib import Path
 
-from stabtree.cli.diagnose import demo_run
+from stabtree.cli.diagnose import DEMO
 from stabtree.tree.shipped import shipped_runs
 from tests.cli.command import run
 
 ROOT = Path(__file__).resolve().parents[2]
+RUN = shipped_runs() / "phase19" / DEMO
 
 
 def test_the_demo_shows_a_failed_run() -> None:
@@ -17,7 +18,7 @@ def test_the_demo_shows_a_failed_run() -> None:
     done = run("demo")
     assert done.returncode == 0
     assert "The run overflowed in fp16" in done.stdout
-    assert str(demo_run()) in done.stderr
+    assert str(RUN) in done.stderr
     assert run("demo", "-q").stderr == ""
 
 
@@ -28,4 +29,4 @@ def test_the_wheel_holds_the_runs() -> None:
     ]
     places = {to: ROOT / path for path, to in packed["force-include"].items()}
     assert places["stabtree/_runs/phase19"].samefile(shipped_runs() / "phase19")
-    assert {"manifest.json", "metrics.csv"} <= {path.name for path in demo_run().iterdir()}
+    assert {"manifest.json", "metrics.csv"} <= {path.name for path in RUN.iterdir()}

@@ -59,7 +59,7 @@ def test_only_what_is_named_is_written(tmp_path: Path) -> None:
         (["--output", "screen", "--json"], "--output json=FILE"),
         (["--json", "--output", "json"], "--output json=FILE"),
         (["--output", "json=same", "--output", "screen=./same"], "--output screen=another FILE"),
-        (["--output", "jsn"], "did you mean --output json?"),
+        (["--output", "jsn"], "did you mean 'json'?"),
         (["--output", "xyz=r.txt"], "`--help` lists the outputs"),
     ],
 )
@@ -102,7 +102,7 @@ def test_a_new_output_is_a_function_and_a_line(monkeypatch: pytest.MonkeyPatch, 
     assert run("diagnose", NAN, "--output", "shout").stdout == "CRITICAL 100 False\n"
     run("diagnose", NAN, "--output", f"shout={tmp_path / 'shout.txt'}")
     assert (tmp_path / "shout.txt").read_text(encoding="utf-8") == "CRITICAL 100 False\n"
-    assert "did you mean --output shout?" in failed("diagnose", NAN, "--output", "shoutt")
+    assert "did you mean 'shout'?" in failed("diagnose", NAN, "--output", "shoutt")
 
 
 def test_the_report_has_three_lengths() -> None:

@@ -22,9 +22,7 @@ from stabtree.common.passes import (
     rows_before,
     rows_upto,
     sound_rows,
-    stretches_of,
 )
-from stabtree.common.stats import stretches
 from stabtree.run import Series
 
 SIZES = (0, 1, 2, PART, PART + 1, 2 * PART + 7)
@@ -93,17 +91,6 @@ def test_sound_rows_need_no_copy_before_a_broken_end(broken: list[int], whole: b
     found = values[sound_rows(_series(values))]
     assert found.tolist() == values[np.isfinite(values)].tolist()
     assert np.shares_memory(found, values) == whole
-
-
-@pytest.mark.parametrize("share", [0.0, 0.2, 0.9, 1.0])
-def test_stretches_of_rows_are_those_of_their_flags(share: float) -> None:
-    """Where each begins, and how long it is."""
-    flags = np.random.default_rng(3).random(50) < share
-    begins, lengths = stretches_of(np.flatnonzero(flags))
-    expected = stretches(flags)
-    assert [
-        (begin, begin + length) for begin, length in zip(begins.tolist(), lengths.tolist(), strict=True)
-    ] == expected
 
 
 def test_what_is_known_of_an_array_is_known_while_nobody_can_write_to_it() -> None:

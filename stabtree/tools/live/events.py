@@ -538,11 +538,8 @@ class Watching:
             size: how long the log is now, in rows or bytes, always in the same unit.
             sign: whether a new row is out of the ordinary.
         """
-        now = self.clock()
-        is_due = size < self._size  # written anew
-        if size > self._size:
-            is_due = self._is_due(size, now, sign=sign)
-        if is_due:
+        anew, grown = size < self._size, size > self._size
+        if anew or (grown and self._is_due(size, self.clock(), sign=sign)):
             return self._judged(size)
         return ()
 

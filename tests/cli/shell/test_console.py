@@ -8,13 +8,11 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 from unittest import mock
 
 import pytest
 
 from stabtree.cli import main
-from stabtree.cli.terminal import VIRTUAL_TERMINAL, switched
 from tests.cli.command import COMMAND, Terminal, environment, run
 from tests.conftest import FIXTURES
 
@@ -80,40 +78,6 @@ def test_no_encoding_stops_a_command(words: list[str], encoding: str) -> None:
     assert "itself failed" not in err
     assert "\r\r" not in out + err
     assert "\x1b" not in out + err
-
-
-class Kernel:
-    """A console of Windows: the mode it is in, and whether it can be switched; None is no console."""
-
-    def __init__(self, mode: int | None, able: bool) -> None:
-        self.mode, self.able = mode, able
-
-    def GetStdHandle(self, which: int) -> int:  # noqa: N802 - the system's name
-        """Standard output is the eleventh from the end."""
-        return {-11: 7}[which]
-
-    def GetConsoleMode(self, handle: int, mode: Any) -> int:  # noqa: N802
-        """Put the mode where it is wanted."""
-        if handle != 7 or self.mode is None:
-            return 0
-        mode._obj.value = self.mode
-        return 1
-
-    def SetConsoleMode(self, _handle: int, mode: int) -> int:  # noqa: N802
-        """Switch, if it can."""
-        if self.able:
-            self.mode = mode
-        return int(self.able)
-
-
-def test_a_windows_console_is_switched_to_colour_or_gets_none() -> None:
-    """One that can is switched and keeps its other modes; one of old, or no console, gets no escape sequence."""
-    kernel = Kernel(3, able=True)
-    assert switched(kernel)
-    assert kernel.mode == 3 | VIRTUAL_TERMINAL
-    assert not switched(Kernel(3, able=False))
-    assert not switched(Kernel(None, able=True))
-    assert switched(Kernel(3 | VIRTUAL_TERMINAL, able=False))
 
 
 def shell(words: str, streams: str) -> subprocess.CompletedProcess[str]:
