@@ -53,7 +53,6 @@ PICKED = RANKS.index(("jsonl", Sure.HARDLY))
 NOBODY = len(RANKS)
 FIRST = {name: rank for rank, (name, _) in reversed([*enumerate(RANKS)])}  # the best rank that each can have
 SEE_FORMATS = "`stabtree info formats` lists what it reads"
-AIM = "write them out first: aim.Repo('.').query_metrics().dataframe().to_csv('metrics.csv')"
 SHOWN = 60  # characters of a first line that nobody knows
 
 
@@ -171,9 +170,6 @@ def _unknown(source: Source, names: Names) -> StabtreeError:
     if source.cut:
         whole = f"the {len(source.data):,} bytes that can be decompressed are in no format that stabtree knows"
         return StabtreeError(f"is cut: {whole}", where=source.path, hint="copy it again from where it was written")
-    if source.file and ".aim" in source.file.absolute().parts:
-        problem = "is a part of Aim's store, which keeps its values in RocksDB; stabtree does not read it"
-        raise StabtreeError(problem, where=source.path, hint=AIM)
     if source.binary:
         problem, hint = f"is {source.binary}, which stabtree does not read", f"export it as CSV; {SEE_FORMATS}"
         return StabtreeError(problem, where=source.path, hint=hint)

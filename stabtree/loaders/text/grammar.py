@@ -144,14 +144,9 @@ ANCHOR = re.compile(
     r"|num_updates|\d/\d|[-+ ]lr[^a-z]|current learning rate",
     re.IGNORECASE,
 )
-# A word for nothing in place of a number; nowhere a dash before one.
-NOTHING = r"\s*[:=]\s*['\"]?(?:none|null|n/a|na|--?)(?![\w.]|\s*[-\d.])"
-LOSS_WITHOUT_NUMBER = re.compile(
-    rf"(?<![\w/-])(?:(?:lm|train|training|total)[ _])?loss['\"]?(?!{NOTHING})\s*[:=]", re.IGNORECASE
-)
 
 # A step and its value, or a list of values, and nothing else.
-ALONE = re.compile(r"\s*\0:?[ \t]+\0\s*$|.{0,120}\[\0(?:, (?:\0|None|'\0:\0'))+\]\s*$|\s*\0 [a-z]\w{0,30} \0\s*$")
+ALONE = re.compile(r"\s*\0:?[ \t]+\0\s*$|.{0,120}\[\0(?:, \0)+\]\s*$|\s*\0 [a-z]\w{0,30} \0\s*$")
 
 # What a line with values beside those of training contains, whatever they are called.
 ASSIGNED = re.compile(r"[:=]\s{0,20}[-+]?(?:\.?\d|nan\b|inf\b)", re.IGNORECASE)
@@ -217,8 +212,6 @@ _MORE = {
     **{name: Meaning(STEP, 1000 + index) for index, name in enumerate(_STEPS)},
     **dict.fromkeys(("epoch(train)", "epoch(val)", "epch", "ep", "episode_num"), Meaning(EPOCH, 0)),
 }
-# Steps that may follow a group: `misc/nupdates`.
-_INNER = frozenset(["nupdates", "total_timesteps"])
 _COUNTED = frozenset(["step", "global_step", "iteration", "iter", "epoch"])
 _NOT_STEPS = "per max total last every of warmup best save eval log micro until in from num next each checkpoint"
 _NO_STEP_AFTER = frozenset(_NOT_STEPS.split())
@@ -253,17 +246,9 @@ def _role(name: str, names: Names) -> Meaning:
         return UNKNOWN  # a line with the time alone holds no metrics
     if found.role and found.role not in (RUN, PHASE):
         return found
-    return _counter(name, key, names)
-
-
-def _counter(name: str, key: str, names: Names) -> Meaning:
-    """Return what a name of several words or parts counts, as `loss at step` and `misc/nupdates`."""
-    words = name.lower().split()
+    words = name.lower().split()  # `loss at step`
     if len(words) > 1 and words[-1] in _COUNTED and words[-2] not in _NO_STEP_AFTER:
         return names.match(words[-1])
-    inner = normalize(name.rpartition("/")[2])
-    if inner != key and inner in _INNER:
-        return role(inner, names)
     return UNKNOWN
 
 
