@@ -167,13 +167,6 @@ PAIR_LINE = re.compile(r"\s*[^\W\d][\w/.()%#-]*(?: [\w/.()%#-]+){0,5}(?: {2,}|\t
 # Names of columns, none of them a number; and a cell: a number, with or without a unit.
 COLUMNS = re.compile(r"\s*[^\W\d][\w/()@.-]*(?:\s+[^\W\d][\w/()@.-]*)+\s*")
 CELL = re.compile(r"(?:\0/\0|\0[GMk]?|\0:\0(?::\0)?|None|--):?")
-# YOLOv5 and v7 write a row an epoch to `results.txt`, and no names; some add a loss before the sum of all.
-RESULTS = re.compile(r"\s*\0/\0\s+\0G(?:\s+\0){13,16}\s*")
-RESULTS_BEFORE = ("Epoch", "gpu_mem", "box", "obj", "cls")
-RESULTS_AFTER = (
-    *("loss", "labels", "img_size", "P", "R", "metrics/mAP_0.5", "metrics/mAP_0.5_0.95"),
-    *("val/box_loss", "val/obj_loss", "val/cls_loss"),
-)
 TABLE_RULE = re.compile(r"[\s:|-]*")
 
 # Losses that go by their kind or their network alone: `CrossEntropy=`, `SmoothL1=`, `xent:`, `GAN:`, `D_A:`.

@@ -155,6 +155,10 @@ def _log(reader: LogReader, decoding: tuple[str, ...]) -> _Log:
     separate_summaries(dense, rows, _losses(dense, rows), step.logged, epoch.logged)
     step, epoch, keep, replaced = place(rows, dense, step, epoch, event)
     notes += replaced
+    if not epoch.logged.any() and rows.kinds and normalize(step_name) in EPISODES:
+        # A score that is logged beside the episode was earned in it.
+        dense[step_name] = step
+        rows.wanted(step_name)
     if step.logged.any() and rows.names.role(step_name) != "step":
         notes.append(f"The steps are read from {clean(step_name, 40)!r}.")
         step_name = "step"
