@@ -16,7 +16,7 @@ from stabtree.common.stats import median
 from stabtree.common.text import clean, first_few
 from stabtree.loaders.config import read_config
 from stabtree.loaders.counters import interval
-from stabtree.loaders.folder import EVENTS, settings_file, shown
+from stabtree.loaders.folder import EVENTS, entries, settings_file, shown
 from stabtree.loaders.source import MAX_BYTES, Sure, chunks, open_source
 from stabtree.loaders.table import Points, Table, merge, tabulate
 from stabtree.loaders.tensorboard.events import HEADER, EventFile, length_of
@@ -317,10 +317,12 @@ def _files_in(directory: Path, names: Sequence[str]) -> list[Events]:
 
 def _with_columns(events: Events, directory: Path, below: str) -> Events:
     """Return the events of a file, tags made columns; `below` is the folder's name below that of the run, or empty."""
-    names = events.points.names
+    names, (folders, files) = events.points.names, entries(directory.parent)
+    # A folder `eval` that was named alone is of a run where something of its training is beside it.
+    of_run = below or not TRAIN.isdisjoint(map(normalize, folders)) or any(EVENTS in name for name in files)
     if below and len(names) == 1 and _of_tag(below, names[0]):
         names = (below,)
-    elif below and normalize(directory.name) in EVAL:
+    elif of_run and normalize(directory.name) in EVAL:
         names = tuple(tag if normalize(tag).startswith(_EXPLICIT) else f"eval_{tag}" for tag in names)
     return replace(events, points=replace(events.points, names=names))
 
