@@ -208,7 +208,7 @@ def _at_start(evidence: Counted, back: list[int]) -> list[int]:
     return starts
 
 
-def interval(stretch: Floats) -> float:
+def interval(stretch: Floats | Ints) -> float:
     """Return the usual distance of two rows that are counted upwards; 0 where there are none."""
     changes = np.diff(stretch[:INTERVAL_ROWS])
     return median(changes[changes > 0]) if (changes > 0).any() else 0.0

@@ -53,7 +53,6 @@ PICKED = RANKS.index(("jsonl", Sure.HARDLY))
 NOBODY = len(RANKS)
 FIRST = {name: rank for rank, (name, _) in reversed([*enumerate(RANKS)])}  # the best rank that each can have
 SEE_FORMATS = "`stabtree info formats` lists what it reads"
-AIM = "write them out first: aim.Repo('.').query_metrics().dataframe().to_csv('metrics.csv')"
 SHOWN = 60  # characters of a first line that nobody knows
 
 
@@ -163,23 +162,18 @@ def choose(source: Source, names: Names) -> Loader:
     rank, loader = surest(source, names)
     if rank < NOBODY:
         return loader
-    raise _unknown(source, names)
+    raise _unknown(source)
 
 
-def _unknown(source: Source, names: Names) -> StabtreeError:
+def _unknown(source: Source) -> StabtreeError:
     """Return the error of a source that no loader knows."""
     if source.cut:
         whole = f"the {len(source.data):,} bytes that can be decompressed are in no format that stabtree knows"
         return StabtreeError(f"is cut: {whole}", where=source.path, hint="copy it again from where it was written")
-    if source.file and ".aim" in source.file.absolute().parts:
-        problem = "is a part of Aim's store, which keeps its values in RocksDB; stabtree does not read it"
-        raise StabtreeError(problem, where=source.path, hint=AIM)
     if source.binary:
         problem, hint = f"is {source.binary}, which stabtree does not read", f"export it as CSV; {SEE_FORMATS}"
         return StabtreeError(problem, where=source.path, hint=hint)
-    from stabtree.loaders.text.loader import hint as hint_of  # only a text log is known by the names in it
-
     first = clean(next((line for line in source.lines() if line.strip()), ""), SHOWN)
     problem = f"is in no format that stabtree knows; it begins with {first!r}"
-    hint = hint_of(source, names) or f"{NAME_METRICS}, or print such lines: {PRINT_METRICS}; {SEE_FORMATS}"
+    hint = f"{NAME_METRICS}, or print such lines: {PRINT_METRICS}; {SEE_FORMATS}"
     return StabtreeError(problem, where=source.path, hint=hint)

@@ -282,10 +282,7 @@ def encoding_of(data: bytes) -> tuple[str, int]:
     """Return codec and length of the byte order mark. PowerShell's `>` writes UTF-16, not always with a mark."""
     for mark, codec in _BOMS:
         if data.startswith(mark):
-            marks = 1
-            while data.startswith(mark, marks * len(mark)):
-                marks += 1  # two programs that each wrote one
-            return codec, marks * len(mark)
+            return codec, len(mark)
     head = data[:2048]
     for codec, high, low in (("utf-16-le", head[1::2], head[0::2]), ("utf-16-be", head[0::2], head[1::2])):
         if len(head) > 3 and high.count(0) > 0.7 * len(high) and low.count(0) < 0.1 * len(low):

@@ -14,7 +14,6 @@ from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean
 from stabtree.measures import measure_named
 from stabtree.measures.lines import SURVIVED
-from stabtree.measures.nonfinite import GONE
 from stabtree.tree.model import NOTHING, Leaf, Part, Question, Section, Severity, Tree
 from stabtree.tree.params import fact_params, merge_facts
 
@@ -125,10 +124,6 @@ def _leaves(check: Check) -> Iterator[Leaf]:
         if verdict == SURVIVED:  # what the run survived ended nothing
             title, why = f"{leaf.title}, and the run survived it", f"{NOT_ENDED} {leaf.why}"
             milder = replace(milder, title=title, why=why, headline="", events=(), lasting=False)
-        if verdict == GONE:
-            why = "What the log does not hold is not judged: it may have been NaN, or what wrote it failed."
-            fix = "Look at what the console says of this step, and at the disk and the code that logs."
-            milder = replace(milder, why=why, fix=fix, kind="other", events=(), lasting=False)
         yield milder
 
 

@@ -314,16 +314,16 @@ def _used_twice(top: dict[str, Any]) -> list[Mistake]:
 def tree_of(file: TreeFile) -> Tree:
     """Return the tree of a file, with its checks expanded and the address of each leaf's page."""
     sections, questions, leaves = expand_checks(file.name, file.checks)
-    paged = []
-    for leaf in (*file.leaves, *leaves):
+    paged: dict[str, Leaf] = {}
+    for leaf in (*file.leaves, *leaves):  # one that the file spells out stands for that of a check's verdict
         own = leaf.page or leaf.title == NOTHING or not file.pages
-        paged.append(leaf if own else replace(leaf, page=file.pages.replace(LEAF, file_of(leaf.id))))
+        paged.setdefault(leaf.id, leaf if own else replace(leaf, page=file.pages.replace(LEAF, file_of(leaf.id))))
     plain = ("name", "title", "about", "source", "see", "when", "uses", "tests", "pages", "version")
     return Tree(
         **{name: getattr(file, name) for name in plain},
         sections=(*file.sections, *sections),
         questions=_by_id((*file.questions, *questions)),
-        leaves=_by_id(paged),
+        leaves=paged,
         groups=_by_id(file.groups),
         entries=_by_id(file.entries),
         facts=_by_id(file.facts),

@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from stabtree.common.lazy import np
-from stabtree.common.passes import extremes, increases, never_falls
+from stabtree.common.passes import extremes, never_falls
 from stabtree.common.shared import (
     FACTOR,
     FACTOR_LARGE,
@@ -182,8 +182,7 @@ def _apart(logged: Bools, rows: Bools, kinds: Sequence[tuple[str, Bools]]) -> It
 
 def _periods(steps: Ints, logged: Bools, rows: Bools) -> Iterator[Layout]:
     """Yield the rows that are due every so many steps, or a row later; the ends of the log may be measured besides."""
-    rising = increases(steps)
-    at, own = (steps[of] if rising else np.unique(steps[of]) for of in (logged, rows))
+    at, own = np.unique(steps[logged]), np.unique(steps[rows])
     if len(own) < 2:
         return
     apart, gaps = median(np.diff(at)), np.diff(own)
@@ -205,7 +204,7 @@ def _periods(steps: Ints, logged: Bools, rows: Bools) -> Iterator[Layout]:
         whole = first + apart - at[0] == usual
         of = (whole | (steps > first)) & ((last < own[-1]) <= (steps != own[-1]))
         free = math.log(usual / apart) + math.log(FACTOR) * np.count_nonzero(fits) * bool(slack)
-        yield f"every {usual:,.4g} steps", missed | (rows if rising else np.isin(steps, own)), of, free
+        yield f"every {usual:,.4g} steps", missed | np.isin(steps, own), of, free
 
 
 def _epochs(epochs: Column | None, rows: Bools) -> Iterator[Layout]:

@@ -202,15 +202,11 @@ def _courses(value: Mapping[str, Any], names: Names, path: tuple[str, ...]) -> I
         yield _Course(path, [], lists)
     elif judged := {key for key in lists if _is_judged(key, names)} or by_split.keys() or _of_one_length(lists):
         yield _Course(path, [], _without_settings(lists, judged))
-    elif len(value) >= MIN_VALUES and all(_ROW.fullmatch(str(k)) and isinstance(row, dict) for k, row in value.items()):
-        rows = [value[key] for key in sorted(value, key=int)]
-        if _is_course(rows, names, counted=True):
-            yield _Course(path, rows, {})
     else:
         for key, inner in value.items():
             if isinstance(inner, dict) and len(path) < MAX_DEPTH:
                 yield from _courses(inner, names, (*path, str(key)))
-            elif isinstance(inner, list) and _is_course(inner, names, counted=False):
+            elif isinstance(inner, list) and _is_course(inner, names):
                 yield _Course((*path, str(key)), records(inner), {})
 
 
@@ -243,13 +239,13 @@ def _without_settings(lists: Mapping[str, list[Any]], logged: Collection[str]) -
     return {name: cells for name, cells in lists.items() if len(cells) <= longest or name in logged}
 
 
-def _is_course(rows: list[Any], names: Names, *, counted: bool) -> bool:
+def _is_course(rows: list[Any], names: Names) -> bool:
     """Return whether these are the rows of a log: objects with a step and with what a run is judged by."""
     first: dict[str, Any] = {}
     for row in records(rows[:100]):
         first = {**row, **first}
     judged = any(_is_judged(str(key), names) or isinstance(cell, dict) for key, cell in first.items())
-    return len(rows) >= MIN_VALUES and judged and (counted or any(names.counts(str(key)) for key in first))
+    return len(rows) >= MIN_VALUES and judged and any(names.counts(str(key)) for key in first)
 
 
 def _is_judged(key: str, names: Names) -> bool:

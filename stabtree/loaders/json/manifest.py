@@ -127,8 +127,6 @@ def parse(source: Source) -> Manifest:
         problem = f"holds metrics of its own under {inline!r}, and names files that hold metrics"
         hint = "take one of them out of it, or name the metrics file itself"
         raise StabtreeError(problem, where=source.path, hint=hint)
-    if again := len(names) - len(files):
-        notes.append(f"Files that the manifest names again: {again:,}, read once.")
     keys += [key for key in ("series", *RECORD_KEYS) if any(_column_names(content.get(key)))]
     if len(keys) > 1:  # of several that may hold metrics the first one counts
         unread = ", ".join(map(repr, keys[1:]))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from itertools import chain, combinations, pairwise, product
+from itertools import chain, combinations, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -96,7 +96,7 @@ def joined(found: Sequence[Loaded], options: LoadOptions, cache: dict[str, Found
     _read_together(items, _ranks, options, cache)
     _merge_same(items)
     _read_together(items, _parts, options, cache)
-    _add_asides(items, cache)
+    _add_asides(items)
     return [items[index] for index in sorted(items)]
 
 
@@ -448,7 +448,7 @@ def _lines_of_both(one: Run, other: Run) -> tuple[LogLine, ...]:
     return (*one.lines, *(line for line in other.lines if line.text not in texts))
 
 
-def _add_asides(items: Items, cache: Mapping[str, Found]) -> None:
+def _add_asides(items: Items) -> None:
     """Add to the one run what the logs beside it say that are no runs, and leave these out."""
     runs = [index for index, item in items.items() if item.has_rows and not _is_single_row(item)]
     if len(runs) != 1:
@@ -456,10 +456,10 @@ def _add_asides(items: Items, cache: Mapping[str, Found]) -> None:
     several_ends = sum(map(_is_silent, items.values())) > 1
     for index, item in list(items.items()):
         main = items[runs[0]]
-        note = _aside(main, item, cache) if index != runs[0] and not (several_ends and _is_silent(item)) else ""
+        note = _aside(main, item) if index != runs[0] and not (several_ends and _is_silent(item)) else ""
         if note:
-            lines = main.own.lines if isinstance(item.run, StabtreeError) else _lines_of_both(main.own, item.own)
-            items[runs[0]] = replace(main, run=replace(main.own, lines=lines, notes=(*main.own.notes, note)))
+            lines, notes = _lines_of_both(main.own, item.own), (*main.own.notes, note)
+            items[runs[0]] = replace(main, run=replace(main.own, lines=lines, notes=notes))
             del items[index]
 
 
@@ -467,24 +467,16 @@ def _is_silent(item: Loaded) -> bool:
     return isinstance(item.run, Run) and not item.run.series
 
 
-def _aside(main: Loaded, item: Loaded, cache: Mapping[str, Found]) -> str:
+def _aside(main: Loaded, item: Loaded) -> str:
     """Return what a log without a run of its own adds to the one run; nothing where it is not of that run.
 
-    It may hold how that ended, evaluations, or the last state of a progress bar that wrote over itself.
+    It may hold how that ended, or the last state of a progress bar that wrote over itself.
     """
-    if isinstance(item.run, Run) and not _are_near(main, item):
+    if isinstance(item.run, StabtreeError) or not _are_near(main, item):
         return ""
     if item.has_rows:
         return f"Not judged: {clean(item.path)} holds a single row."
-    if isinstance(item.run, Run):
-        return f"How the run ended was read from {clean(Path(item.path).name, 60)}, which is beside its metrics."
-    tables = cache[item.path].tables if item.path in cache else ()
-    columns = [column.held for table in tables for column in table.columns.values() if column]
-    series = chain(main.own.series.values(), main.own.others.values())
-    pairs = product((one.values for one in series), columns)
-    if any(len(mine) == len(theirs) and _prove(mine, theirs, MIN_HELD_OUT) for mine, theirs in pairs):
-        return f"{clean(item.path)} holds values of the same run, and no training loss."
-    return ""
+    return f"How the run ended was read from {clean(Path(item.path).name, 60)}, which is beside its metrics."
 
 
 def _is_single_row(item: Loaded) -> bool:

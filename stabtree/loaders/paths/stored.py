@@ -92,11 +92,11 @@ def checkpoints_beside(paths: Iterable[str], *, by_epoch: bool, last_step: int |
     homes: dict[Path, None] = {}
     for path in map(Path, paths):
         folder = path if is_folder(path) else path.parent
-        homes[folder.parent if folder.name and _FOLDER.fullmatch(folder.name) else folder] = None
+        homes[folder.parent if _FOLDER.fullmatch(folder.name) else folder] = None
     for home in homes:
         for inner in ("", *HOMES, *OUTPUTS):
             names = _saved(os.path.join(home, inner), bare=inner in HOMES)  # noqa: PTH118 - a dozen for each log
-            found = (_by_epoch if by_epoch else _in_steps)(names, last_step or 0) if names else {}
+            found = (_by_epoch if by_epoch else _in_steps)(names, last_step or 0)
             if found:
                 return {step: clean(home / inner / name) for step, name in sorted(found.items())}
     return {}

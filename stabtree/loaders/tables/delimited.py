@@ -290,7 +290,7 @@ def read(source: Source, names: Names) -> tuple[Table, ...]:
         raise kind(problem, where=source.path, hint=hint)
     printed = filter(None, (_SETTING.fullmatch(line[:KEPT]) for line in body.preface))
     config, wrong = read_config({match[1]: match[2] for match in printed})
-    kind_of = "csv" if layout.delimiter == "," else f"csv, {NAMES[layout.delimiter]} separated"
+    kind_of = "csv" + f", {NAMES[layout.delimiter]} separated" * (layout.delimiter != ",")
     described = source.describe(kind_of + ", decimal commas" * (layout.comma == "decimal"))
     notes = (*lines.notes, *_notes(body), *wrong)
     first, *others = [Table(source.path, described, body.rows, body.built(), config)]

@@ -15,6 +15,7 @@ from stabtree.common.shared import FACTOR_SMALL, SHARE_MOST
 from stabtree.common.stats import median
 from stabtree.common.text import clean, first_few
 from stabtree.loaders.config import read_config
+from stabtree.loaders.counters import interval
 from stabtree.loaders.folder import EVENTS, entries, settings_file, shown
 from stabtree.loaders.source import MAX_BYTES, Sure, chunks, open_source
 from stabtree.loaders.table import Points, Table, merge, tabulate
@@ -260,13 +261,8 @@ def _resumes(first: Events, later: Events) -> bool:
         return False
     before, after = tags[shared], others[shared]
     top = before.max()
-    begins_late = after[0] > LATE * max(_interval(after), 1.0)
-    return bool(begins_late and before[0] < after[0] <= top + LATE * _interval(before) and after.max() != top)
-
-
-def _interval(steps: Ints) -> float:
-    rises = np.diff(steps)
-    return median(rises[rises > 0]) if (rises > 0).any() else 0.0
+    begins_late = after[0] > LATE * max(interval(after), 1.0)
+    return bool(begins_late and before[0] < after[0] <= top + LATE * interval(before) and after.max() != top)
 
 
 def is_events(file: Path) -> bool:
@@ -321,18 +317,14 @@ def _files_in(directory: Path, names: Sequence[str]) -> list[Events]:
 
 def _with_columns(events: Events, directory: Path, below: str) -> Events:
     """Return the events of a file, tags made columns; `below` is the folder's name below that of the run, or empty."""
-    names = events.points.names
+    names, (folders, files) = events.points.names, entries(directory.parent)
+    # A folder `eval` that was named alone is of a run where something of its training is beside it.
+    of_run = below or not TRAIN.isdisjoint(map(normalize, folders)) or any(EVENTS in name for name in files)
     if below and len(names) == 1 and _of_tag(below, names[0]):
         names = (below,)
-    elif normalize(directory.name) in EVAL and (below or _is_beside_training(directory)):
+    elif of_run and normalize(directory.name) in EVAL:
         names = tuple(tag if normalize(tag).startswith(_EXPLICIT) else f"eval_{tag}" for tag in names)
     return replace(events, points=replace(events.points, names=names))
-
-
-def _is_beside_training(directory: Path) -> bool:
-    """Return whether a folder `eval` that was named alone belongs to a run, and is not itself a run of that name."""
-    folders, files = entries(directory.parent)
-    return any(normalize(name) in TRAIN for name in folders) or any(EVENTS in name for name in files)
 
 
 def _written(name: str) -> tuple[int, str]:

@@ -76,7 +76,6 @@ class Blocks:
             or (MASK not in shape and (len(_GAP.split(text)) >= MIN_COLUMNS or set(text) <= set("-= ")))
             or grammar.PAIR_LINE.fullmatch(shape)
             or grammar.COLUMNS.fullmatch(shape)
-            or grammar.RESULTS.fullmatch(shape)
         )
 
     def feed(self, masked: Masked) -> list[Masked]:
@@ -86,7 +85,7 @@ class Blocks:
             self._add_to_box(box, masked)
             return []
         ready = list(self._ready(masked))
-        self.waiting = bool(self._dict or self._box or self._header or self._columns or self._below or self._ruled)
+        self.waiting = any((self._dict, self._box, self._header, self._columns, self._below, self._ruled))
         return ready
 
     def _ready(self, masked: Masked) -> Iterator[Masked]:
@@ -231,12 +230,7 @@ class Blocks:
     def _is_row(self, shape: str) -> bool:
         """Return whether a line is a row below the names of columns; end the table after too many other lines."""
         if not self._columns:
-            if not grammar.RESULTS.fullmatch(shape):
-                return False
-            # No header stands above the row of a file whose columns are known all the same.
-            more = len(shape.split()) - len(grammar.RESULTS_BEFORE) - len(grammar.RESULTS_AFTER)
-            self._columns = [*grammar.RESULTS_BEFORE, *(f"part{i}" for i in range(more)), *grammar.RESULTS_AFTER]
-            return True
+            return False
         cells = shape.split(None, len(self._columns))[: len(self._columns)]
         if len(cells) == len(self._columns) and all(grammar.CELL.fullmatch(cell) for cell in cells):
             self._others = 0

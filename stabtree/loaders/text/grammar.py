@@ -144,14 +144,9 @@ ANCHOR = re.compile(
     r"|num_updates|\d/\d|[-+ ]lr[^a-z]|current learning rate",
     re.IGNORECASE,
 )
-# A word for nothing in place of a number; nowhere a dash before one.
-NOTHING = r"\s*[:=]\s*['\"]?(?:none|null|n/a|na|--?)(?![\w.]|\s*[-\d.])"
-LOSS_WITHOUT_NUMBER = re.compile(
-    rf"(?<![\w/-])(?:(?:lm|train|training|total)[ _])?loss['\"]?(?!{NOTHING})\s*[:=]", re.IGNORECASE
-)
 
 # A step and its value, or a list of values, and nothing else.
-ALONE = re.compile(r"\s*\0:?[ \t]+\0\s*$|.{0,120}\[\0(?:, (?:\0|None|'\0:\0'))+\]\s*$|\s*\0 [a-z]\w{0,30} \0\s*$")
+ALONE = re.compile(r"\s*\0:?[ \t]+\0\s*$|.{0,120}\[\0(?:, \0)+\]\s*$|\s*\0 [a-z]\w{0,30} \0\s*$")
 
 # What a line with values beside those of training contains, whatever they are called.
 ASSIGNED = re.compile(r"[:=]\s{0,20}[-+]?(?:\.?\d|nan\b|inf\b)", re.IGNORECASE)
@@ -172,13 +167,6 @@ PAIR_LINE = re.compile(r"\s*[^\W\d][\w/.()%#-]*(?: [\w/.()%#-]+){0,5}(?: {2,}|\t
 # Names of columns, none of them a number; and a cell: a number, with or without a unit.
 COLUMNS = re.compile(r"\s*[^\W\d][\w/()@.-]*(?:\s+[^\W\d][\w/()@.-]*)+\s*")
 CELL = re.compile(r"(?:\0/\0|\0[GMk]?|\0:\0(?::\0)?|None|--):?")
-# YOLOv5 and v7 write a row an epoch to `results.txt`, and no names; some add a loss before the sum of all.
-RESULTS = re.compile(r"\s*\0/\0\s+\0G(?:\s+\0){13,16}\s*")
-RESULTS_BEFORE = ("Epoch", "gpu_mem", "box", "obj", "cls")
-RESULTS_AFTER = (
-    *("loss", "labels", "img_size", "P", "R", "metrics/mAP_0.5", "metrics/mAP_0.5_0.95"),
-    *("val/box_loss", "val/obj_loss", "val/cls_loss"),
-)
 TABLE_RULE = re.compile(r"[\s:|-]*")
 
 # Losses that go by their kind or their network alone: `CrossEntropy=`, `SmoothL1=`, `xent:`, `GAN:`, `D_A:`.
@@ -217,8 +205,6 @@ _MORE = {
     **{name: Meaning(STEP, 1000 + index) for index, name in enumerate(_STEPS)},
     **dict.fromkeys(("epoch(train)", "epoch(val)", "epch", "ep", "episode_num"), Meaning(EPOCH, 0)),
 }
-# Steps that may follow a group: `misc/nupdates`.
-_INNER = frozenset(["nupdates", "total_timesteps"])
 _COUNTED = frozenset(["step", "global_step", "iteration", "iter", "epoch"])
 _NOT_STEPS = "per max total last every of warmup best save eval log micro until in from num next each checkpoint"
 _NO_STEP_AFTER = frozenset(_NOT_STEPS.split())
@@ -253,17 +239,9 @@ def _role(name: str, names: Names) -> Meaning:
         return UNKNOWN  # a line with the time alone holds no metrics
     if found.role and found.role not in (RUN, PHASE):
         return found
-    return _counter(name, key, names)
-
-
-def _counter(name: str, key: str, names: Names) -> Meaning:
-    """Return what a name of several words or parts counts, as `loss at step` and `misc/nupdates`."""
-    words = name.lower().split()
+    words = name.lower().split()  # `loss at step`
     if len(words) > 1 and words[-1] in _COUNTED and words[-2] not in _NO_STEP_AFTER:
         return names.match(words[-1])
-    inner = normalize(name.rpartition("/")[2])
-    if inner != key and inner in _INNER:
-        return role(inner, names)
     return UNKNOWN
 
 

@@ -18,11 +18,9 @@ from stabtree.loaders.source import NAME_METRICS, Sure
 from stabtree.loaders.table import Table
 from stabtree.loaders.text import grammar
 from stabtree.loaders.text.messages import ended_in_error
-from stabtree.loaders.text.parse import parse
 from stabtree.loaders.text.reader import LogReader
 from stabtree.loaders.text.runs import tables
-from stabtree.loaders.text.shape import split
-from stabtree.metrics.names import Names, likely_loss
+from stabtree.metrics.names import Names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -36,7 +34,6 @@ SNIFF_FURTHER = 200_000
 ENOUGH_ROWS = 3
 BLOCK_NAMES = 8
 CODES_WITHIN, MIN_CODES = 20_000, 4
-GUESSES = 5  # names to try before giving up on finding a loss
 _JSON = re.compile(r"[\s\0]*(?:\{\s*\"|\[\s*[\[{\"])")
 # What lines of metrics hold, and those of what comes before them seldom do.
 _TRAINED = re.compile(r"loss|LOSS|Loss|reward|Reward|[Ee]poch|[Ss]tep|iter|nll|^(?:import|from|def|class) ")
@@ -54,15 +51,11 @@ def _printed(source: Source, lines: Iterable[str]) -> Iterable[str]:
     return lines
 
 
-def _head(source: Source) -> list[str]:
-    return list(_printed(source, source.head.split("\n", SNIFF_LINES)[:SNIFF_LINES]))
-
-
 @lru_cache(maxsize=2)
 def _scan_head(source: Source, names: Names, *, kinds: bool = False) -> LogReader:
     """Return what the first lines hold, up to enough losses: what recognises a log reads it next."""
     reader = LogReader(names, kinds=kinds, enough=ENOUGH_ROWS)
-    reader.read(_head(source))
+    reader.read(_printed(source, source.head.split("\n", SNIFF_LINES)[:SNIFF_LINES]))
     return reader
 
 
@@ -121,35 +114,6 @@ def _likely_aside(rows: LogRows) -> Sure:
     return Sure.HARDLY
 
 
-def _unknown_names(source: Source, names: Names) -> list[str]:
-    """Return the unknown names in lines that say where the run is, frequent ones first, but for settings.
-
-    Those are the names whose value never changes.
-    """
-    values: dict[str, list[float]] = {}
-    for line in _head(source):
-        shape, numbers = split(line[: grammar.MAX_LINE])
-        template = parse(shape, numbers, names)
-        for slot in template.metrics:
-            if template.is_located and not slot.role:
-                values.setdefault(slot.name, []).append(slot.value(numbers))
-    moving = [name for name, numbers in values.items() if any(number != numbers[0] for number in numbers)]
-    return sorted(moving, key=lambda name: -len(values[name]))
-
-
-def hint(source: Source, names: Names) -> str:
-    """Return what to type so that a log of unknown names is read; empty if that would not help."""
-    unknown = _unknown_names(source, names)
-    for _ in range(GUESSES):
-        likely = likely_loss(unknown)
-        if not likely:
-            break
-        if _scan_head(source, names.with_column("loss", likely)).losses:
-            return names.naming_a_loss([likely])
-        unknown.remove(likely)
-    return ""
-
-
 def read(source: Source, names: Names) -> tuple[Table, ...]:
     """Read the columns that hold numbers; one table for each run that the log holds.
 
@@ -202,5 +166,5 @@ def _read(source: Source, names: Names) -> tuple[Table, ...]:
     raise StabtreeError(
         "no line of it names a step and a metric",
         where=source.path,
-        hint=hint(source, names) or NAME_METRICS,
+        hint=NAME_METRICS,
     )

@@ -273,36 +273,18 @@ def _is_set_off(line: _Line, begin: int, first: int) -> bool:
 _LIST = re.compile(r"[^\[\]]{0,120}\[\0((?:, \0){1,15})\]\s*$")
 # A list in prose: `copying a param with shape [10, 64]`.
 _IN_PROSE = re.compile(r"[a-z] $")
-_TIMED = re.compile(r"\s*\[\0((?:, (?:\0|None)){2,15}), '\0:\0(?::\0)?'\]\s*$")
-_COLUMNS = re.compile(r"\s*\0[ \t]+\0\s*$")
-# VITS and what came from it list the losses of the discriminator, the generator, features, mel and KL.
-_VITS = ("loss/disc", "loss/gen", "loss/fm", "loss/mel", "loss/kl", "step", "lr")
-# fastai lists the epoch, the training and the held-out loss, metrics and the time.
-_FASTAI = ("epoch", "train_loss", "valid_loss")
 
 
 def _unnamed(line: _Line) -> None:
-    """Name the numbers of a line that names none: a list of values, a step with one value, a row of fastai."""
-    bare, numbers = line.bare, line.numbers
-    if timed := _TIMED.match(line.shape):
-        count = timed[1].count(MASK) + 1
-        line.name_places(range(count), [*_FASTAI, *(f"metric_{number}" for number in range(1, count))])
-    elif listed := _LIST.match(line.shape):
-        _name_list(line, listed[1].count(MASK) + 1)
-    elif line.out.step and len(bare) == 1 and not line.out.words and line.shape.rstrip()[-1:] != ",":
-        line.name_places(bare, ["value"])
-    elif _COLUMNS.match(line.shape) and numbers[0].isdigit() and not numbers[1].isdigit():
-        line.name_places(range(2), ["step", "value"])
-
-
-def _name_list(line: _Line, count: int) -> None:
-    """Name the values of a list at the end of a line."""
-    places = range(len(line.starts) - count, len(line.starts))
-    before = line.text[: line.starts[places[0]] - 1]
-    if count == len(_VITS) and line.numbers[places[5]].isdigit():
-        line.name_places(places, _VITS)
-    elif not _IN_PROSE.search(before) or before.lower().endswith(("loss ", "losses ")):
-        line.name_places(places, [f"value_{number}" for number in range(1, count + 1)])
+    """Name the numbers of a line that names none: a list of values at its end, or a step with one value."""
+    if listed := _LIST.match(line.shape):
+        count = listed[1].count(MASK) + 1
+        places = range(len(line.starts) - count, len(line.starts))
+        before = line.text[: line.starts[places[0]] - 1]
+        if not _IN_PROSE.search(before) or before.lower().endswith(("loss ", "losses ")):
+            line.name_places(places, [f"value_{number}" for number in range(1, count + 1)])
+    elif line.out.step and len(line.bare) == 1 and not line.out.words and line.shape.rstrip()[-1:] != ",":
+        line.name_places(line.bare, ["value"])
 
 
 def _words(text: str, name: str) -> int:
@@ -413,9 +395,6 @@ def _mllog(line: _Line) -> None:
     """Read an event of MLPerf: its number is in `value` or beside it in `metadata`, the step in `metadata`."""
     out, shape = line.out, line.shape
     key = _MLLOG_KEY.search(shape)
-    if not shape.rstrip().endswith("}"):
-        out.problem = "is an MLLOG event cut short" if "loss" in shape else ""
-        return
     for cell in _MLLOG_CELL.finditer(shape):
         name = key[1] if key and cell[1] == "value" else cell[1]
         if name not in ("lineno", "epoch_num", "time_ms"):
@@ -469,7 +448,6 @@ def _group(text: str, start: int) -> str:
 _ODD = re.compile(
     r"(?<!\w)([^\W\d]\w*+)['\"]?(?:\s*[:=]\s*|\s+)([0-9][0-9.]*_[\d_.]+|(?=[0-9.]*[^\x00-\x7f])\d[\d.]*)(?!\w)"
 )
-_AROUND = " '\"[(tensor"  # what may separate a name from its number
 
 
 def _finish(line: _Line) -> None:
@@ -490,26 +468,9 @@ def _finish(line: _Line) -> None:
         out.bar = next((name for name, pattern in bars if pattern.search(text)), "")
     if (odd := _ODD.search(text)) and role(odd[1], line.names).role:
         out.problem = f"holds no number for its {clean(odd[1], 40)}: {clean(odd[2], 40)!r}"
-    if not out.problem and _lacks_loss(line):
-        out.problem = "has no number behind its loss"
     _name_apart(line)
 
 
 def _is_measure(line: _Line, step: Slot) -> bool:
     """Return whether what looks like a step is measured: it has a unit, or a fraction."""
     return abs(step.value(line.numbers)) < MAX_STEP and not (step.text[0] == "-" and step.text[1:].isdecimal())
-
-
-def _lacks_loss(line: _Line) -> bool:
-    """Return whether the line names a loss without a number; `Policy Loss: 0.1` has one."""
-    out, text = line.out, line.text
-    if not out.step and "'" not in text:
-        return False
-    if any(slot.role in ("loss", "eval_loss") or (line.kinds and "loss" in slot.name.lower()) for slot in out.metrics):
-        return False
-    starts = [slot.start for slot in out.metrics]
-    for loss in grammar.LOSS_WITHOUT_NUMBER.finditer(text):
-        end = loss.end()
-        if not any(end <= start and not text[end:start].strip(_AROUND) for start in starts):
-            return True
-    return False

@@ -27,8 +27,6 @@ MAX_NAMES = 20_000
 MAX_TOTALS = 3  # a counter with more than one total is of parts of the run, such as evaluations
 AXES = ("step", "epoch", "rank")
 SHARE = ("share", "share_of")
-# How far a bar says that training has come, and out of how much; no line can spell such names.
-PLACE = ("/done", "/total")
 SKIPPED_NAN = "number of nan iterations"  # as Megatron counts the losses that it leaves out
 
 
@@ -134,13 +132,8 @@ class LogRows(Struct):
         if axes:
             places = zip(AXES, (template.step, template.epoch, template.rank), strict=True)
             slots += [slot._replace(name=name, whole=-1) for name, slot in places if slot]
-            if (
-                template.position
-                and template.loss
-                and (template.percent or (template.bar == "tqdm" and not template.step))
-            ):
-                names = SHARE if template.percent else PLACE
-                slots += [Slot(name, place, "") for name, place in zip(names, template.position, strict=True)]
+            if template.position and template.loss and template.percent:
+                slots += [Slot(name, place, "") for name, place in zip(SHARE, template.position, strict=True)]
         block = Block.of(slots, template.step.name if axes and template.step else "")
         self.blocks.append(block)
         return block

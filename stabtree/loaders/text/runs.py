@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from stabtree.common.lazy import np
 from stabtree.common.text import clean
-from stabtree.loaders.counters import Dense, Runs, counted_on, runs_of
+from stabtree.loaders.counters import Dense, Runs, count_on, counted_on, runs_of
 from stabtree.loaders.table import Table
 from stabtree.loaders.text.grammar import role
 from stabtree.loaders.text.messages import ended_in_error
@@ -19,7 +19,6 @@ from stabtree.loaders.text.steps import (
     are_samples,
     bar_steps,
     between,
-    count_rows,
     locate_events,
     mark_sporadic,
     place,
@@ -28,7 +27,6 @@ from stabtree.loaders.text.steps import (
     printed_once,
     restore_nan,
     separate_summaries,
-    span_all,
     steps,
 )
 from stabtree.metrics.role import describe_name
@@ -147,11 +145,13 @@ def _log(reader: LogReader, decoding: tuple[str, ...]) -> _Log:
     event = rows.marked(rows.events)
     notes = [*decoding, *restore_nan(rows, dense, losses, event)]
     epoch = rows.epochs()
-    step_name, step = _steps(rows, losses, dense, epoch)
+    step_name, step = _steps(rows, losses, dense)
     exact = place_rounded(step, rows.dense("rounded"))
     notes += [ROUNDED] * (exact is not step)
-    step_name, step, on = count_rows(step_name, exact, epoch, dense, losses)
-    notes += ["The steps start again in each epoch: they are counted on."] * on
+    continuous, step = count_on(exact, epoch, losses), exact
+    if continuous is not None:
+        step = Dense(continuous, exact.logged)
+        notes.append("The steps start again in each epoch: they are counted on.")
     separate_summaries(dense, rows, _losses(dense, rows), step.logged, epoch.logged)
     step, epoch, keep, replaced = place(rows, dense, step, epoch, event)
     notes += replaced
@@ -174,7 +174,7 @@ def _log(reader: LogReader, decoding: tuple[str, ...]) -> _Log:
         losses=losses,
         keep=keep,
         event=event,
-        planned=planned(rows, step, epoch, counted_on=on),
+        planned=planned(rows, step, epoch, counted_on=continuous is not None),
         notes=tuple(notes),
     )
 
@@ -192,12 +192,9 @@ def _losses(dense: Mapping[str, Dense], rows: LogRows) -> list[str]:
     return likely
 
 
-def _steps(rows: LogRows, losses: Bools, dense: dict[str, Dense], epoch: Dense) -> tuple[str, Dense]:
+def _steps(rows: LogRows, losses: Bools, dense: dict[str, Dense]) -> tuple[str, Dense]:
     """Return what the steps are called, and that of each row."""
     step = steps(rows)
-    whole = span_all(rows, epoch)
-    if whole.logged.any():
-        return BAR, whole
     if not step.logged.any():
         return BAR, bar_steps(rows, losses)
     share, percent = rows.dense("share")

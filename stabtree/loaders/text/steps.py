@@ -12,11 +12,10 @@ from msgspec.structs import replace
 from stabtree.common.lazy import np
 from stabtree.common.shared import SHARE_MOST
 from stabtree.common.stats import median
-from stabtree.loaders.counters import MIN_ROWS, Dense, count_on, is_length
+from stabtree.loaders.counters import MIN_ROWS, Dense
 from stabtree.loaders.text import grammar
 from stabtree.loaders.text.grammar import role
-from stabtree.loaders.text.rows import PLACE, SKIPPED_NAN
-from stabtree.metrics.table import normalize
+from stabtree.loaders.text.rows import SKIPPED_NAN
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -79,19 +78,6 @@ def are_samples(done: Floats, total: Floats) -> bool:
     gaps = np.diff(done)
     rises = gaps[gaps > 0]
     return len(rises) > 0 and bool((rises % BATCH == 0).all())
-
-
-def span_all(rows: LogRows, epoch: Dense) -> Dense:
-    """Return the positions of bars that span the whole training: they rise on where the epoch does, else none."""
-    done, logged = rows.dense(PLACE[0])
-    at = np.flatnonzero(logged & epoch.logged)
-    next_epoch = np.diff(epoch.values[at]) > 0
-    totals = np.unique(rows.dense(PLACE[1]).values[at])
-    counted = rows.positions >= MIN_ROWS and len(at) >= MIN_ROWS and len(totals) == 1
-    if not counted or not next_epoch.any() or (np.diff(done[at])[next_epoch] <= 0).any():
-        return Dense.empty(rows.count)
-    rows.note_total("step", int(totals[0]))
-    return Dense(done, logged)
 
 
 def from_bar(done: Floats, total: Floats) -> Floats | None:
@@ -163,33 +149,6 @@ def bar_steps(rows: LogRows, losses: Bools) -> Dense:
         values[losses] = steps
         return Dense(values, losses)
     return bar if rises else Dense.empty(rows.count)
-
-
-def count_rows(
-    name: str, step: Dense, epoch: Dense, dense: Mapping[str, Dense], losses: Bools
-) -> tuple[str, Dense, bool]:
-    """Return how a log spells its steps, that of each row, and whether they were counted on.
-
-    They are counted on where they start again in each epoch; of episodes that only give their lengths the number is
-    the step.
-
-    Args:
-        name: how the log spells the step.
-        step: that of each row, (n,).
-        epoch: of each row, (n,).
-        dense: the other columns by name.
-        losses: bool (n,), the rows that hold a loss.
-    """
-    title = next((name for name in dense if normalize(name) in ("episode", "episodes")), "")
-    if title:
-        episode = dense[title]
-        both = step.logged & episode.logged
-        if is_length(step.values[both], episode.values[both]):
-            return title, episode, False
-    continuous = count_on(step, epoch, losses)
-    if continuous is None:
-        return name, step, False
-    return name, Dense(continuous, step.logged), True
 
 
 def steps(rows: LogRows) -> Dense:

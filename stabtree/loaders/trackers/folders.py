@@ -34,10 +34,6 @@ SPLITS = {"learn": "train", **{name: name for name in _SPLITS}}  # CatBoost says
 NAMELESS = {2: (STEP, ""), 3: (EPOCH, STEP, "")}  # what the columns of a file without a header hold
 GLIMPSE_BYTES = 4096
 NO_NEXT_STEP = "Every row has the same step, as DVCLive writes it where next_step is not called: rows are counted."
-CALLS = (
-    "The steps count calls of the logger, not training steps: each evaluation has one of its own, between those of "
-    "training. They are told as rows."
-)
 
 
 class SeriesFile(NamedTuple):
@@ -112,21 +108,8 @@ class SeriesFolder(NamedTuple):
                 name, place = file.named(column, self.home), file.columns.index(column)
                 for row, step in zip(rows, counts[file], strict=True):
                     found.add(name, step, row[place])
-        if not still and self._count_calls(counts):
-            notes.append(CALLS)
-            counter = "row"
         kind = f"csv, {len(self.files)} files of one series each"
         return (found.table(clean(self.path), kind, names, counter=counter, notes=tuple(notes)),)
-
-    def _count_calls(self, counts: Mapping[SeriesFile, Sequence[str]]) -> bool:
-        """Return whether the steps count calls of the logger: evaluations have steps that training leaves out."""
-        train, held_out = set[float](), set[float]()
-        for file, steps in counts.items():
-            if file.is_series and len(steps) > 1:
-                own = (train, held_out)[describe_name(file.named(file.values[0], self.home)).held_out]
-                own.update(float(step) for step in steps if step.isdecimal())
-        every = train | held_out
-        return len(held_out) > 1 and not train & held_out and len(every) == max(every) - min(every) + 1
 
 
 def runs(top: str, files: Mapping[str, Sequence[str]], names: Names) -> Iterator[SeriesFolder]:

@@ -13,7 +13,7 @@ from stabtree.common.errors import StabtreeError
 from stabtree.common.files import LogLine
 from stabtree.common.lazy import np
 from stabtree.common.text import clean
-from stabtree.loaders.folder import STATUSES, entries, is_file
+from stabtree.loaders.folder import entries, is_file
 from stabtree.loaders.source import Sure, open_source
 from stabtree.loaders.table import Skips, Table
 from stabtree.loaders.tables.collected import Collected, distinct
@@ -33,6 +33,8 @@ MAX_DEPTH = 4  # folders below `metrics`: `train/loss` is a file `loss` in a fol
 LARGEST = 1.7976931348623157e308
 TABLES = {"metrics": "run_uuid", "runs": "run_uuid"}
 HINT = "name the database that mlflow wrote, such as mlflow.db"
+# Of MLflow's RunStatus, those of a run that has ended; a file store writes the number.
+STATUSES = {"3": "FINISHED", "4": "FAILED", "5": "KILLED"}
 # All parameters are stored as text.
 _WORDS = {"True": True, "False": False, "None": None, "": None}
 

@@ -28,7 +28,6 @@ LISTS = {"train_losses": LOSS, "val_losses": [loss + 1 for loss in LOSS]}
         {"model": "x", "history": LISTS},
         {"train": {"loss": LOSS}, "val": {"loss": [loss + 1 for loss in LOSS]}},
         {"training": {"rmse": LOSS}, "valid_1": {"rmse": [loss + 1 for loss in LOSS]}},
-        {str(row["epoch"]): row for row in ROWS},
     ],
 )
 def test_the_course_is_found_under_any_key(tmp_path: Path, content: dict[str, Any], indent: int | None) -> None:

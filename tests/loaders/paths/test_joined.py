@@ -132,13 +132,3 @@ def test_means_and_batches_of_one_training_are_one_run(tmp_path: Path) -> None:
     run = load_run(tmp_path)
     assert (len(run.series["loss"]), run.series["eval_loss"].steps.tolist()) == (40, [9, 19, 29, 39])
     assert run.others["loss (loss.csv)"].steps.tolist() == [9, 19, 29, 39]
-
-
-def test_an_evaluation_in_a_file_of_its_own_is_of_the_run(tmp_path: Path) -> None:
-    """A log without a training loss that holds values of the one run beside it is named in its notes."""
-    rows = [{"step": i, "loss": LOSS[i], "eval_accuracy": i / 64} for i in range(9)]
-    write(tmp_path, "".join(json.dumps(row) + "\n" for row in rows), "log.jsonl")
-    (tmp_path / "eval").mkdir()
-    write(tmp_path / "eval", "step,cosine\n" + "".join(f"{i},{i / 64}\n" for i in range(9)), "scores.csv")
-    assert len(load_runs(tmp_path)) == 1
-    assert any("holds values of the same run" in note for note in load_run(tmp_path).notes)

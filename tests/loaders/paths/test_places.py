@@ -67,12 +67,11 @@ def test_a_line_that_is_made_to_take_long_does_not(tmp_path: Path) -> None:
         ("exit_code", "0\n", ""),
         ("error.txt", "RuntimeError: shapes\n", "exception"),
         ("FAILED", "", "exit-status"),
-        ("meta.yaml", "status: 4\n", "exit-status"),
         ("status.json", '{"failed_attempts": 0, "state": "running"}', ""),
     ],
 )
 def test_a_file_of_a_status_beside_a_log_counts(tmp_path: Path, name: str, content: str, leaf: str) -> None:
-    """What a scheduler or a launcher says there is how the run ended; a code is no status of MLflow."""
+    """What a scheduler or a launcher says there is how the run ended."""
     log = tmp_path / "metrics.csv"
     log.write_text("step,loss\n" + "".join(f"{step},{3 - step / 50}\n" for step in range(60)))
     (tmp_path / name).write_text(content)

@@ -42,11 +42,6 @@ LINES: dict[str, tuple[float | None, float | None, dict[str, float]]] = {
     "250 train 3.5": (250, None, {"train_loss": 3.5}),
     "250 hella 0.25": (250, None, {"hella": 0.25}),
     "1000: 0.5": (1000, None, {"value": 0.5}),
-    "INFO [2.5, 2.25, 10.5, 20.5, 0.5, 80, 9.5e-05]": (
-        80,
-        None,
-        {"loss/disc": 2.5, "loss/gen": 2.25, "loss/fm": 10.5, "loss/mel": 20.5, "loss/kl": 0.5, "lr": 9.5e-05},
-    ),
     "Epoch 3 took 12.5 s after 0.5": (None, 3, {"took": 12.5}),
 }
 

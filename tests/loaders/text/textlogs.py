@@ -503,10 +503,6 @@ LOGS: dict[str, tuple[str, dict[str, Points]]] = {
         ),
         {"loss": [(n, n + 0.5) for n in range(1, 21) if n != 9]},
     ),
-    "a bar that spans all epochs": (
-        "".join(f" 50%|# | {n}/8 [00:01<00:10, 5it/s, Epoch={1 + n // 5}/2, Loss={n}.5]\n" for n in range(1, 9)),
-        {"loss": [(n, n + 0.5) for n in range(1, 9)]},
-    ),
     **{
         f"blocks above {ruler}": (
             "".join(
