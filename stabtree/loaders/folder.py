@@ -7,8 +7,10 @@ import os
 import re
 from collections.abc import Mapping
 from contextlib import suppress
+from contextvars import ContextVar
 from functools import lru_cache
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stabtree.common import yaml12
@@ -21,7 +23,7 @@ from stabtree.loaders.config import read_config
 from stabtree.run import REDUCED, Setting
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Sequence
 
 Settings = dict[str, Setting]
 
@@ -52,10 +54,30 @@ MAX_SETTINGS = 1 << 20
 MAX_STATUS, MAX_LINES, MAX_LINE, MAX_TOLD = 1 << 16, 200, 300, 20  # bytes of a file of a status, lines, and those kept
 
 
+# The folders that are read now, links resolved, where links out of them are not followed; none where they are.
+CLOSED: ContextVar[Sequence[str]] = ContextVar("CLOSED", default=())
+
+
+def is_within(target: Path, roots: Sequence[str]) -> bool:
+    """Whether a path without links is below one of the roots.
+
+    A snapshot of the Hugging Face cache holds links to files in a folder beside that of all snapshots: they count.
+    """
+    snapshots = target.parent.parent / "snapshots"
+    return any(target.is_relative_to(root) or Path(root).is_relative_to(snapshots) for root in roots)
+
+
+def leads_out(path: Path) -> bool:
+    """Whether a file, or the folder that it is in, is a link that leads out of the folders that are read now."""
+    roots = CLOSED.get()
+    linked = bool(roots) and (os.path.islink(path) or os.path.islink(path.parent))  # noqa: PTH114 - never raises
+    return linked and not is_within(Path(os.path.realpath(path)), roots)
+
+
 def is_file(path: Path) -> bool:
-    """Whether a file is there; not where nobody may look, which Python before 3.14 raises an error for."""
+    """Whether a file is there to be read; not where nobody may look, which Python before 3.14 raises an error for."""
     try:
-        return path.is_file()
+        return path.is_file() and not leads_out(path)
     except OSError:
         return False
 
@@ -87,7 +109,7 @@ def made_up(folder: Path) -> bool:
 def entries(folder: Path) -> tuple[list[str], list[str]]:
     """Return the names of the sub-folders, without links, which may lead back, and of the regular files; both sorted.
 
-    A folder that can't be read is empty.
+    A folder that can't be read is empty, and links that are not followed are left out.
     """
     folders, files = [], []
     with suppress(OSError), os.scandir(folder) as listing:
@@ -96,7 +118,7 @@ def entries(folder: Path) -> tuple[list[str], list[str]]:
                 folders.append(entry.name)
                 continue
             with suppress(OSError):  # a link in a loop
-                if entry.is_file():
+                if entry.is_file() and not leads_out(folder / entry.name):
                     files.append(entry.name)
     return sorted(folders), sorted(files)
 
@@ -176,6 +198,8 @@ def settings_file(path: Path) -> tuple[Mapping[str, Any], tuple[str, ...]]:
     try:
         if not path.is_file():
             return {}, ()
+        if leads_out(path):
+            raise ValueError("it is a link that leads outside the folder")
         if path.stat().st_size > MAX_SETTINGS:
             raise ValueError("larger than 1 MiB")
         text = path.read_text(encoding="utf-8", errors="replace")

@@ -15,7 +15,7 @@ from msgspec import Struct, field
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import masked
 from stabtree.loaders.assemble.run import RANK_NAME
-from stabtree.loaders.folder import EVENTS, SETTINGS, made_up
+from stabtree.loaders.folder import EVENTS, SETTINGS, is_within, made_up
 from stabtree.loaders.json import manifest, trainer_state
 from stabtree.loaders.source import open_source
 
@@ -171,16 +171,13 @@ def _names_of_link(link: os.DirEntry[str], found: Listing, roots: Sequence[str],
     """Return the names in a listing that a link is one of, if any.
 
     It is none of them where it leads to what is read anyway, to a folder above the roots, from which everything would
-    be read, or to what the kernel makes up. A snapshot of the Hugging Face cache holds links to files in a folder
-    beside that of all snapshots: these are followed.
+    be read, or to what the kernel makes up.
     """
     target = Path(os.path.realpath(link.path))
     if _is_read_anyway(target, roots) or made_up(target) or any(target in Path(root).parents for root in roots):
         return None
     with suppress(OSError):  # a link in a loop
-        snapshots = target.parent.parent / "snapshots" if link.is_file() else target
-        inside = any(target.is_relative_to(root) or Path(root).is_relative_to(snapshots) for root in roots)
-        if inside or follow:
+        if follow or is_within(target, roots):
             if link.is_dir():
                 return found.linked
             if link.is_file():

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from stabtree.common.errors import NoLogError, NoRowsError, SeveralRunsError, StabtreeError
 from stabtree.common.text import clean, first_few
 from stabtree.loaders.counters import MIN_ROWS
-from stabtree.loaders.folder import made_up, size_of
+from stabtree.loaders.folder import CLOSED, made_up, size_of
 from stabtree.loaders.formats import LOADERS, Loader, by_name, picked
 from stabtree.loaders.json.document import values_table
 from stabtree.loaders.paths.find import (
@@ -261,11 +261,15 @@ def contents(
     options.overrides()
     reader = _UnitReader(options, options.names(), {} if cache is None else cache)
     further: list[Unit] = []
-    for name in unit.files:
-        reader.add_file(name if name in ("-", "") else place(unit.folder, name), named=unit.named)
-    if not unit.files:
-        tree = tree_of(unit, roots, follow=options.follow_links)
-        further = [*tree.further, *reader.add_tree(tree)]
+    closed = CLOSED.set(() if options.follow_links else roots)
+    try:
+        for name in unit.files:
+            reader.add_file(name if name in ("-", "") else place(unit.folder, name), named=unit.named)
+        if not unit.files:
+            tree = tree_of(unit, roots, follow=options.follow_links)
+            further = [*tree.further, *reader.add_tree(tree)]
+    finally:
+        CLOSED.reset(closed)
     loaded = joined(reader.loaded, options, reader.cache)
     if not unit.files:
         loaded = _named_by_folder(loaded)

@@ -353,7 +353,7 @@ class Claims(Struct):
             table, files = newest
             table = replace(table, config=_trainer_config(home, table))
             return Claim(folder, self._found(home, lambda: (table,)), frozenset(map(str, files)))
-        states = [str(file) for _, file in trainer_state.checkpoints(home) if file.is_file()]
+        states = [str(file) for _, file in trainer_state.checkpoints(home) if is_file(file)]
         # None can be read: each is a copy of the last one, which is reported.
         return self._file(states[0], states) if states else None
 

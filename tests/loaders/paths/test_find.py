@@ -69,9 +69,11 @@ def test_links_are_followed_within_what_was_named(
     for seed, path in enumerate(("top/run/metrics.csv", "top/.hidden/a.csv", "far/a.csv", "far/deep/a.csv"), 1):
         logs.csv(tmp_path / path, min(seed, 3))
     logs.csv(tmp_path / "cache" / "blobs" / "a1b2", 5)
+    (tmp_path / "far" / "hparams.yaml").write_text("lr: 0.5")
     links = {
         "top": {"up": "top", "again": "top/run", "latest.csv": "top/run/metrics.csv", "vis": "top/.hidden"},
         "top/run": {"one.csv": "far/a.csv", "out": "far", "out2": "far", "all": "/", "kernel": "/proc/self"},
+        "top/run/": {"hparams.yaml": "far/hparams.yaml"},
         "far/deep": {"circle": "far"},
         "cache/snapshots/r": {"metrics.csv": "cache/blobs/a1b2", "out": "far"},
         ".": {"typed": "top"},
@@ -82,6 +84,8 @@ def test_links_are_followed_within_what_was_named(
             (tmp_path / folder / name).symlink_to(tmp_path / target)
     found = find_runs(tmp_path / given, follow_links=follow)
     assert len(found.outside) == outside
+    used = any(item.own.setting("lr") == 0.5 for item in found.loaded if item.path.endswith(("run", "metrics.csv")))
+    assert used == (follow or given.endswith("csv"))
     fleet = scan(tmp_path / given, follow_links=follow, engine="serial", documents=False)
     assert len(fleet.outside) == outside
     assert sorted(run.path for run in fleet) == sorted(item.path for item in found.loaded)
