@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import difflib
 import re
-import shlex
 from functools import lru_cache
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -81,15 +80,16 @@ class Names(Struct, frozen=True, eq=False):
         >>> Names().match("train/Learning_Rate"), Names((("loss", "trn_nll"),)).match("trn_nll").role
         (Meaning(role='lr', priority=3), 'loss')
         """
-        return _meaning(self, column)
+        # A broken file holds names of any length, which are not worth remembering.
+        return (_remembered if len(column) <= MAX_NAME else _remembered.__wrapped__)(self, column)
 
     def role(self, column: str) -> str:
         """Return the role of a column, nothing for an unknown one."""
-        return _meaning(self, column).role
+        return self.match(column).role
 
     def metric(self, column: str) -> str:
         """Return the metric that a column holds; nothing for one of rows or of time, and for an unknown one."""
-        role = _meaning(self, column).role
+        role = self.match(column).role
         if role in AXES or is_time(role):
             return ""
         return role
@@ -100,12 +100,12 @@ class Names(Struct, frozen=True, eq=False):
 
     def is_label(self, column: str) -> bool:
         """Return whether a column's cells are labels, compared for equality only, so that text is valid in them."""
-        role = _meaning(self, column).role
+        role = self.match(column).role
         return role in (RANK, RUN, PHASE) or role in with_role(Role.LABEL)
 
     def is_flag(self, column: str) -> bool:
         """Return whether a column's cells may be true or false; elsewhere these are no numbers."""
-        metric = by_name().get(_meaning(self, column).role.partition("/")[0])
+        metric = by_name().get(self.match(column).role.partition("/")[0])
         return metric.flag if metric else counts_broken(column) is not None
 
     def wanted(self, column: str) -> bool:
@@ -125,13 +125,6 @@ class Names(Struct, frozen=True, eq=False):
         shown = {clean(column, SHOWN): column for column in columns}
         given = tuple((metric, name if name in columns else shown.get(name, name)) for metric, name in self.columns)
         return self if given == self.columns else replace(self, columns=given)
-
-    def naming_a_loss(self, columns: Iterable[str]) -> str:
-        """Return the option that reads one of these columns as the loss; nothing if none can be one."""
-        likely = likely_loss(column for column in columns if not self.role(column))
-        if likely:
-            return f"name it: --column {shlex.quote('loss=' + likely)}"
-        return ""
 
 
 def named(columns: Mapping[str, str], step_column: str | None = None) -> Names:
@@ -157,15 +150,10 @@ def named(columns: Mapping[str, str], step_column: str | None = None) -> Names:
 _same = lru_cache(maxsize=64)(Names)  # the same for all logs read alike: what they mean is found out once
 
 
-def _meaning(names: Names, column: str) -> Meaning:
-    # A broken file holds names of any length, which are not worth remembering.
-    return (_remembered if len(column) <= MAX_NAME else _remembered.__wrapped__)(names, column)
-
-
 @lru_cache(maxsize=1 << 15)
 def _wanted(names: Names, column: str) -> bool:
     inner = in_export(column)
-    known = _meaning(names, column).role or part_of(column) or (inner and names.wanted(inner))
+    known = names.match(column).role or part_of(column) or (inner and names.wanted(inner))
     reading = describe_name(column)
     needed = reading.loss or reading.role in _WANTED or normalize(column) == NAMELESS
     return bool(known or needed or counts_broken(column) is not None)

@@ -335,11 +335,6 @@ class Ranking(Struct, frozen=True):
             return ()
         return (f"{texts[0]}, {self.margin:.1f} ahead", *texts[1:])
 
-    @property
-    def is_close(self) -> bool:
-        """Whether the second could as well be the first."""
-        return self.margin < CLOSE
-
 
 class Sighting(NamedTuple):
     """What is known of a candidate.

@@ -89,7 +89,7 @@ def choose(table: Table, names: Names, *, alone: bool) -> Choice:
             known = [name for name in ranked if names.role(name)]
             if known and loss != min(known, key=lambda name: names.match(name).priority):
                 choice = choice.reading_as("loss", loss)
-            if choice.ranking.is_close and not _are_alike(table, *ranked[:2]):
+            if choice.ranking.margin < roles.CLOSE and not _are_alike(table, *ranked[:2]):
                 choice = replace(choice, notes=(*choice.notes, _note("loss", ranked[:2])))
     if names.asked.get("loss") or not has_known:  # how it moves by nature: as one of adversaries or of an actor does
         kinds = {reading.kind for reading in choice.readings.values() if reading.loss}

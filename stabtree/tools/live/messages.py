@@ -148,8 +148,9 @@ def _as_line(words: str, look: RenderOptions) -> str:
 def finding_event(news: News, time: datetime) -> str:
     """Return a change as a line of JSON; `finding` holds what `findings` of --json hold."""
     run = news.diagnosis.run
+    name = "finding" if news.change.is_finding else "over"
     return _event(
-        "update" if news.is_update else "finding" if news.change.is_finding else "over",
+        "update" if news.is_update else name,
         time,
         run=news.run,
         last_step=run.last_step,
