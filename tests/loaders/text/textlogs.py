@@ -466,21 +466,6 @@ LOGS: dict[str, tuple[str, dict[str, Points]]] = {
             "reward": [(i, 1 + i / 10) for i in range(1, 9)],
         },
     ),
-    **{
-        f"columns without names{more and ', one more'}": (
-            "".join(
-                f"     {e}/4     6.37G   1.{e}   2.0   0.5  {more} 3.{e}  12   640"
-                f"   0.5   0.4   0.3   0.{e}   1.5   2.5   0.5\n"
-                for e in range(5)
-            ),
-            {
-                "loss": [(e, 3 + e / 10) for e in range(5)],
-                "eval_loss": [(e, 4.5) for e in range(5)],
-                "eval_quality": [(e, e / 10) for e in range(5)],
-            },
-        )
-        for more in ("", "9e-05")
-    },
     "the rate on a line of its own": (
         "".join(
             f"2031-01-02 03:04:05.5: Epoch {e}\n2031-01-02 03:04:05.5: Current learning rate: 0.0{9 - e}\n"

@@ -280,17 +280,6 @@ def test_a_folder_of_series_whose_steps_do_not_move_counts_rows(tmp_path: Path) 
     assert [len(run.series["loss"]), int(run.series["loss"].steps[-1])] == [40, 39]
 
 
-def test_steps_that_count_calls_are_told_as_rows(tmp_path: Path) -> None:
-    """Where each evaluation has a step of its own, a step is a call of the logger."""
-    held_out = {10, 21, 32}
-    train = "".join(f"{step}\t{4 - step / 50}\n" for step in range(40) if step not in held_out)
-    write(tmp_path, "step\tloss\n" + train, "loss.tsv")
-    write(tmp_path, "step\teval_loss\n" + "".join(f"{step}\t3\n" for step in sorted(held_out)), "eval_loss.tsv")
-    run = load_run(tmp_path)
-    assert run.by_row
-    assert any("calls of the logger" in note for note in run.notes)
-
-
 @pytest.mark.parametrize(
     "files",
     [
