@@ -18,6 +18,7 @@ from stabtree.loaders.assemble.choice import Choice, choose, is_usable, with_der
 from stabtree.loaders.assemble.course import without_filler
 from stabtree.loaders.assemble.steps import MAX_STEP, Steps, from_column, of_role, settle, steps_of, whole_steps
 from stabtree.loaders.source import NAME_METRICS
+from stabtree.metrics.metric import Role
 from stabtree.metrics.names import (
     AXES,
     EPOCH,
