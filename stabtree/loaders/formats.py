@@ -162,10 +162,10 @@ def choose(source: Source, names: Names) -> Loader:
     rank, loader = surest(source, names)
     if rank < NOBODY:
         return loader
-    raise _unknown(source)
+    raise _unknown(source, names)
 
 
-def _unknown(source: Source) -> StabtreeError:
+def _unknown(source: Source, names: Names) -> StabtreeError:
     """Return the error of a source that no loader knows."""
     if source.cut:
         whole = f"the {len(source.data):,} bytes that can be decompressed are in no format that stabtree knows"
@@ -173,7 +173,9 @@ def _unknown(source: Source) -> StabtreeError:
     if source.binary:
         problem, hint = f"is {source.binary}, which stabtree does not read", f"export it as CSV; {SEE_FORMATS}"
         return StabtreeError(problem, where=source.path, hint=hint)
+    from stabtree.loaders.text.loader import hint as hint_of  # only a text log is known by the names in it
+
     first = clean(next((line for line in source.lines() if line.strip()), ""), SHOWN)
     problem = f"is in no format that stabtree knows; it begins with {first!r}"
-    hint = f"{NAME_METRICS}, or print such lines: {PRINT_METRICS}; {SEE_FORMATS}"
+    hint = hint_of(source, names) or f"{NAME_METRICS}, or print such lines: {PRINT_METRICS}; {SEE_FORMATS}"
     return StabtreeError(problem, where=source.path, hint=hint)

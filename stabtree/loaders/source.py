@@ -7,6 +7,7 @@ import difflib
 import io
 import lzma
 import re
+import shlex
 import stat
 import sys
 import zlib
@@ -19,6 +20,7 @@ from msgspec.structs import replace
 
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean, masked, without_escapes
+from stabtree.metrics.names import Names, likely_loss
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -73,6 +75,12 @@ _BINARY = {
     "a program": (b"\x7fELF",),
     "a pickle": (b"\x80\x04", b"\x80\x05"),
 }
+
+
+def naming_a_loss(columns: Iterable[str], names: Names) -> str:
+    """Return the option that reads one of these columns as the loss; nothing where none can be one."""
+    likely = likely_loss(column for column in columns if not names.role(column))
+    return f"name it: --column {shlex.quote('loss=' + likely)}" * bool(likely)
 
 
 class Sure(IntEnum):

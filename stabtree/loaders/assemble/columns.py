@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import shlex
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
@@ -17,21 +16,9 @@ from stabtree.common.text import clean, first_few
 from stabtree.loaders.assemble.choice import Choice, choose, is_usable, with_derived
 from stabtree.loaders.assemble.course import without_filler
 from stabtree.loaders.assemble.steps import MAX_STEP, Steps, from_column, of_role, settle, steps_of, whole_steps
-from stabtree.loaders.source import NAME_METRICS
+from stabtree.loaders.source import NAME_METRICS, naming_a_loss
 from stabtree.metrics.metric import Role
-from stabtree.metrics.names import (
-    AXES,
-    EPOCH,
-    NAMELESS,
-    PHASE,
-    RUN,
-    SHOWN,
-    STEP,
-    Names,
-    check_columns,
-    likely_loss,
-    part_of,
-)
+from stabtree.metrics.names import AXES, EPOCH, NAMELESS, PHASE, RUN, SHOWN, STEP, Names, check_columns, part_of
 from stabtree.metrics.role import DENSER, FAR_MORE, UNKNOWN, describe_name
 from stabtree.metrics.table import by_name, is_time, normalize, words
 from stabtree.run import ColumnUse, FileUse
@@ -265,8 +252,7 @@ def _naming_a_loss(table: Table, names: Names) -> str:
         return ""
     if nameless:
         return f"say what it holds: --column loss={clean(nameless)}, or --column reward={clean(nameless)}"
-    likely = likely_loss(name for name in usable if not names.role(name))
-    return f"name it: --column {shlex.quote('loss=' + likely)}" * bool(likely)
+    return naming_a_loss(usable, names)
 
 
 def _empty_loss(table: Table, name: str, names: Names) -> StabtreeError:

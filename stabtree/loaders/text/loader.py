@@ -14,13 +14,15 @@ from typing import TYPE_CHECKING
 
 from stabtree.common.errors import StabtreeError
 from stabtree.loaders.json.lines import is_wrapped, unwrapped
-from stabtree.loaders.source import NAME_METRICS, Sure
+from stabtree.loaders.source import NAME_METRICS, Sure, naming_a_loss
 from stabtree.loaders.table import Table
 from stabtree.loaders.text import grammar
 from stabtree.loaders.text.messages import ended_in_error
+from stabtree.loaders.text.parse import parse
 from stabtree.loaders.text.reader import LogReader
 from stabtree.loaders.text.runs import tables
-from stabtree.metrics.names import Names
+from stabtree.loaders.text.shape import split
+from stabtree.metrics.names import Names, likely_loss
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -114,6 +116,20 @@ def _likely_aside(rows: LogRows) -> Sure:
     return Sure.HARDLY
 
 
+def hint(source: Source, names: Names) -> str:
+    """Return the option that reads a name beside a step as the loss; nothing where that would not help."""
+    values: dict[str, set[float]] = {}
+    for line in source.head.split("\n", SNIFF_LINES)[:SNIFF_LINES]:
+        shape, numbers = split(line[: grammar.MAX_LINE])
+        template = parse(shape, numbers, names)
+        for slot in filter(lambda slot: template.is_located and not slot.role, template.metrics):
+            values.setdefault(slot.name, set()).add(slot.value(numbers))
+    likely = likely_loss(name for name, seen in values.items() if len(seen) > 1)  # a setting never changes
+    if likely and _scan_head(source, names.with_column("loss", likely)).losses:
+        return naming_a_loss([likely], names)
+    return ""
+
+
 def read(source: Source, names: Names) -> tuple[Table, ...]:
     """Read the columns that hold numbers; one table for each run that the log holds.
 
@@ -166,5 +182,5 @@ def _read(source: Source, names: Names) -> tuple[Table, ...]:
     raise StabtreeError(
         "no line of it names a step and a metric",
         where=source.path,
-        hint=NAME_METRICS,
+        hint=hint(source, names) or NAME_METRICS,
     )
