@@ -230,12 +230,14 @@ class LogReader:
     def read(self, lines: Iterable[str], source: Lines | None = None) -> None:
         """Read all lines of a log, each by its shape; `source` shows whether its last line is whole."""
         split, forms, blocks, config = grammar.NUMBER.split, self._forms, self._blocks, self.config
-        number = 0
+        number, ruler = 0, ""
         for line in lines:
             if self._training.rows >= self._enough:
                 break
             number += 1
             text = line[: grammar.MAX_LINE]
+            if text == ruler != "":  # it says no more, however often it comes
+                continue
             if text[:1] == "\n":  # blank lines
                 number, text = number + len(line), ""
             parts = split(text)
@@ -251,6 +253,7 @@ class LogReader:
                         self._progress(form, numbers)
                     continue
             self._line(text, Masked(shape, numbers, number), cut=not form and source is not None and not source.ended)
+            ruler = text * (not any(map(str.isalnum, text)))
         for masked in self._blocks.end():
             self._feed(masked)
         for block in self.rows.blocks:
