@@ -139,11 +139,12 @@ def _branches(
 ) -> Iterable[tuple[str, str]]:
     """Yield the answers of a test, each with what to do then: what helps most against the causes that are left."""
     told: set[str] = set()
+    least = WORTH_LOGGING * any(one.proof for one in weighed)  # beside a proof, hardly a cause is left
     for answer, left in action.splits.items():
         p = {one.cause.id: one.p for one in weighed if one.cause.id in left}
         helps = [(expected(p, other.helps), other) for _, other in allowed]
         for much, other in sorted(helps, key=lambda pair: -pair[0]):
-            fits = much > 0 and other.id != action.id and not other.ask and other.id not in told
+            fits = much > least and other.id != action.id and not other.ask and other.id not in told
             if fits and other.says != RESTART and not writer.is_pointless(other.says):
                 told.add(other.id)
                 yield answer, writer.write(other.says)
