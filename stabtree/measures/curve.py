@@ -167,8 +167,7 @@ def fall_of(series: Series) -> MetricFall | None:
     rows = len(values) // len(levels)
     best, end = float(smooth[at]), median(values[-max(min(3, len(values) // 3), rows) :])
     lost, lowest = best - end, min(end, float(smooth.min()), float(levels[0]))
-    scatter = max(_scatter(np.diff(levels)), MEDIAN_ERROR * _scatter(np.diff(values)) / rows**0.5)
-    scatter = max(scatter, 1e-300)
+    scatter = max(_scatter(np.diff(levels)), MEDIAN_ERROR * _scatter(np.diff(values)) / rows**0.5, 1e-300)
     # The scatter is itself known by so many levels only.
     times = min(max(lost, 0.0) / scatter / (1 + 4 / max(len(levels) - 1, 1)), 1e300)
     share, first = lost / (best - lowest) if best > lowest else 0.0, float(levels[0])

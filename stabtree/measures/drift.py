@@ -24,7 +24,7 @@ from stabtree.common.stats import (
 )
 from stabtree.common.strength import above, beyond, strongest, weakest, whether
 from stabtree.measures.curve import MAX_LEVELS, Rise
-from stabtree.measures.registry import Absent, Count, Groups, Unknown, finite, highest, measure
+from stabtree.measures.registry import Absent, Count, Groups, Unknown, finite, highest, measure, number
 from stabtree.profile import scatter_of
 
 if TYPE_CHECKING:
@@ -283,11 +283,8 @@ def done_share(run: Run, loss: Series, lr: Series | None, steps: int) -> float:
         return min(planned, len(at) / shared.ROWS_LONG)
     if lr is not None and len(finite(lr)[1]) > 1 and highest(lr) > 0:
         # The mean of the rate as a share of its peak, all after that counted as the peak.
-        known = run.setting("lr")
-        configured = float(known) if isinstance(known, int | float) else 0.0
-        rate = float(np.maximum.accumulate(finite(lr)[1]).mean()) / max(highest(lr), configured)
+        rate = float(np.maximum.accumulate(finite(lr)[1]).mean()) / max(highest(lr), number(run, "lr") or 0.0)
     else:
-        warm = run.setting("warmup_steps")
-        warm = float(warm) if isinstance(warm, int | float) and warm > 0 else 0.0
+        warm = max(number(run, "warmup_steps") or 0.0, 0.0)
         rate = 1 - warm / (2 * made) if made >= warm else made / (2 * warm)
     return min(planned, max(0.0, made * rate / steps))
