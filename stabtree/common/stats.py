@@ -149,6 +149,14 @@ def change_noise(values: Floats) -> float:
     return scatter(after - before)
 
 
+def unsure(rows: int, z: float) -> float:
+    """Return how much wider a bound of `z` errors is where so many rows beyond its fit show the scatter.
+
+    Student's t, to the first term beyond the normal distribution.
+    """
+    return 1 + (z**2 + 1) / (4 * max(rows, 1))
+
+
 def falls_by_turns(values: Floats) -> bool:
     """Return whether each value is below the one two before it: a fall, though neighbours may alternate."""
     return bool((values[2:] < values[:-2]).all())

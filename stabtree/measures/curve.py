@@ -21,6 +21,7 @@ from stabtree.common.stats import (
     median,
     medians_of_three,
     span,
+    unsure,
 )
 from stabtree.common.strength import FARTHEST, TINY, above
 from stabtree.measures.registry import Absent, Count, Unknown, finite, measure
@@ -166,8 +167,7 @@ def fall_of(series: Series) -> MetricFall | None:
     rows = len(values) // len(levels)
     best, end = float(smooth[at]), median(values[-max(min(3, len(values) // 3), rows) :])
     lost, lowest = best - end, min(end, float(smooth.min()), float(levels[0]))
-    scatter = max(_scatter(np.diff(levels)), MEDIAN_ERROR * _scatter(np.diff(values)) / rows**0.5)
-    scatter = max(scatter, 1e-300)
+    scatter = max(_scatter(np.diff(levels)), MEDIAN_ERROR * _scatter(np.diff(values)) / rows**0.5, 1e-300)
     # The scatter is itself known by so many levels only.
     times = min(max(lost, 0.0) / scatter / (1 + 4 / max(len(levels) - 1, 1)), 1e300)
     share, first = lost / (best - lowest) if best > lowest else 0.0, float(levels[0])
@@ -356,17 +356,8 @@ def _strict(loss: Series, window_steps: int, limits: RiseLimits) -> Rise | Absen
     text = f"{against(share, 1.0, '.0%')} of the last {window_steps} steps' changes are rises; all of them are needed"
     evidence = Evidence(text, "loss", (start, last), share, 1.0)
     if len(inside) > 1 and share == 1.0:
-        return Rise(
-            start,
-            Change(start, start, start, at_once=False),
-            float(inside[0]),
-            float(inside[-1]),
-            last,
-            None,
-            limits,
-            evidence,
-            0.0,
-        )
+        left, low, end = Change(start, start, start, at_once=False), float(inside[0]), float(inside[-1])
+        return Rise(start, left, low, end, last, None, limits, evidence, 0.0)
     return Absent((evidence,))
 
 
@@ -391,7 +382,6 @@ def _rising(loss: Series, found: tuple[Course, ...], limits: RiseLimits) -> tupl
 
 NORMAL_90 = 1.28  # no limit
 """A z that one normal value in ten exceeds: of ten bounds one is too high."""
-MEDIAN_VARIANCE = 1.57  # no limit: the variance of a median of normal values over that of their mean
 
 
 class TurningPoint(NamedTuple):
@@ -444,11 +434,11 @@ def _worse(levels: Floats, level: float, noise: float) -> tuple[float, float]:
     """
     later = levels[-max(1, len(levels) // 3) :]
     scatter = max(noise, float(later.std(ddof=1)) if len(later) > 2 else 0.0)
-    step = median(later) - level
-    rises = [(step - NORMAL_90 * scatter * (MEDIAN_VARIANCE / len(later) + 1) ** 0.5, step)]
+    step, z = median(later) - level, NORMAL_90 * unsure(len(levels) - 2, NORMAL_90)
+    rises = [(step - z * scatter * (MEDIAN_ERROR**2 / len(later) + 1) ** 0.5, step)]
     if len(levels) > 2:
         rise, error = line(levels, noise)
-        rises.append((rise - NORMAL_90 * error, rise))
+        rises.append((rise - z * error, rise))
     bound, worse = max(rises)
     return worse, bound
 

@@ -20,15 +20,15 @@ from stabtree.common.stats import (
     interval,
     kendall_z,
     median,
+    unsure,
 )
 from stabtree.common.strength import above, beyond, whether
 from stabtree.measures.curve import MAX_LEVELS, Rise
-from stabtree.measures.registry import Absent, Count, Groups, Unknown, finite, highest, measure
+from stabtree.measures.registry import Absent, Count, Groups, Unknown, finite, highest, measure, number
 from stabtree.profile import scatter_of
 
 if TYPE_CHECKING:
     from stabtree.common.lazy import Floats, Ints
-    from stabtree.context.model import Context
     from stabtree.run import Run, Series
 
 
@@ -229,12 +229,11 @@ def fall_of(series: Series, reference: float | None = None, *, rows: int = 0) ->
     size = count // len(medians)
 
     level = max(change_noise(medians), MEDIAN_ERROR * noise / math.sqrt(size))
-    # Few rows know their scatter badly: Student's t, to the first term beyond the normal distribution.
-    unsure = 1 + (NORMAL_99**2 + 1) / (4 * max(count - 2, 1))
+    wider = unsure(count - 2, NORMAL_99)
     smooth = np.convolve(medians, np.ones(3) / 3, mode="valid")
     lowest = int(smooth.argmin()) + 3  # what a loss does once it has blown up says nothing of its scatter
     around = level if lowest < shared.LEVELS * shared.SHARE_HALF else min(level, change_noise(medians[:lowest]))
-    dip = float(smooth.min()) + NORMAL_99 * unsure * around / math.sqrt(3)
+    dip = float(smooth.min()) + NORMAL_99 * wider * around / math.sqrt(3)
     third = count // 3
     low = min(median(values[third : 2 * third]), median(values[2 * third :]), dip)
     early, first = median(values[:rows]), first_level(values)
@@ -246,7 +245,7 @@ def fall_of(series: Series, reference: float | None = None, *, rows: int = 0) ->
         # More rows show the first level where the first few are no higher than their error explains.
         begin, error = median(values[:many]), MEDIAN_ERROR * noise / math.sqrt(many)
     scale = max(abs(begin), abs(low) if begin <= 0 else 0.0, NEARLY_ZERO)
-    error = min(1e9, unsure * math.hypot(error, MEDIAN_ERROR * level / math.sqrt(len(medians) / 3)) / scale)
+    error = min(1e9, wider * math.hypot(error, MEDIAN_ERROR * level / math.sqrt(len(medians) / 3)) / scale)
     share, coarse = max(-1e9, min(1e9, (begin - low) / scale)), min(1e9, quantum / 2 / scale)
     trend, room = kendall_z(medians if count > shared.LEVELS else values), SURE * error + coarse
     # So many rows, each lower than the one before, are hardly chance.
@@ -256,7 +255,7 @@ def fall_of(series: Series, reference: float | None = None, *, rows: int = 0) ->
         low=low,
         high=float(medians.max()),
         low_row=int(starts[int(np.argmin(medians))]),
-        burst=min(1e9, (float(values[0]) - low - SURE * unsure * noise) / scale),
+        burst=min(1e9, (float(values[0]) - low - SURE * wider * noise) / scale),
         thrown=thrown,
         share=share,
         error=error,
@@ -269,24 +268,23 @@ def fall_of(series: Series, reference: float | None = None, *, rows: int = 0) ->
     )
 
 
-def done_share(run: Run, context: Context, loss: Series, lr: Series | None, steps: int) -> float:
+def done_share(run: Run, loss: Series, lr: Series | None, steps: int) -> float:
     """Return how much of what so many steps at the full rate teach can be expected of a log: 0 to 1.
 
-    A step of a warm-up counts by its rate. Where none is logged, the warm-up is as long as it is configured.
+    A step of a warm-up counts by its rate. Where none is logged, the warm-up is as long as it is configured. Of epochs
+    and rows it takes `ROWS_LONG`, and of a run whose end is planned a third of it.
     """
-    if run.by_epoch or run.by_row or steps <= 0:
+    if steps <= 0:
         return 1.0
     at, _ = finite(loss)
     made = float(int(at[-1]) - int(at[0])) + interval(at)
+    planned = min(1.0, 3 * made / max(run.planned_step + 1, 1.0)) if math.isfinite(run.planned_step) else 1.0
+    if run.by_epoch or run.by_row:
+        return min(planned, len(at) / shared.ROWS_LONG)
     if lr is not None and len(finite(lr)[1]) > 1 and highest(lr) > 0:
         # The mean of the rate as a share of its peak, all after that counted as the peak.
-        known = run.setting("lr")
-        configured = float(known) if isinstance(known, int | float) else 0.0
-        rate = float(np.maximum.accumulate(finite(lr)[1]).mean()) / max(
-            highest(lr), context.peak_lr.value or 0.0, configured
-        )
+        rate = float(np.maximum.accumulate(finite(lr)[1]).mean()) / max(highest(lr), number(run, "lr") or 0.0)
     else:
-        warm = run.setting("warmup_steps")
-        warm = float(warm) if isinstance(warm, int | float) and warm > 0 else 0.0
+        warm = max(number(run, "warmup_steps") or 0.0, 0.0)
         rate = 1 - warm / (2 * made) if made >= warm else made / (2 * warm)
-    return min(1.0, max(0.0, made * rate / steps))
+    return min(planned, max(0.0, made * rate / steps))

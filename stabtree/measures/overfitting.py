@@ -10,8 +10,8 @@ from stabtree.common.figures import against, as_factor, as_share, figure
 from stabtree.common.lazy import np
 from stabtree.common.passes import rows_before
 from stabtree.common.shared import NOISE_TIMES
-from stabtree.common.stats import change_noise, interval, median
-from stabtree.common.strength import above, below, whether
+from stabtree.common.stats import change_noise, interval, median, unsure
+from stabtree.common.strength import FARTHEST, above, below, whether
 from stabtree.context.model import LANGUAGE, PREFERENCE
 from stabtree.measures.curve import NORMAL_90, leaves, line, turn_of
 from stabtree.measures.registry import finite, highest, lowest, measure
@@ -106,6 +106,15 @@ def _stopped(eval_loss: Series, loss: Series) -> Evidence | None:
         return None
     text = f"the last of {len(steps):,} evaluations is that of step {at:,}, the run goes on to {last:,}"
     return Evidence(text, "eval_loss", (at, last), missing, shared.ROWS_SHORT, f"step {at:,} of {last:,}")
+
+
+def _at_best(eval_loss: Series, turn: TurningPoint) -> bool:
+    """Return whether a held-out loss ends at its best, and falls beyond its scatter in the second half of its rows."""
+    late = finite(eval_loss)[1][-max(4, len(eval_loss) // 2) :]
+    if len(late) < 4 or turn.after:
+        return False
+    fall, error = line(-late)
+    return fall > NORMAL_90 * unsure(len(late) - 2, NORMAL_90) * error
 
 
 def _share(bound: float, level: float) -> float:
@@ -224,6 +233,8 @@ def quality_falls(
     if higher and finite(quality)[1].min() >= 0:
         strength = min(strength, above(turn.level, shared.SHARE_SOME))
     verdict = COLLAPSED if share >= shared.SHARE_HALF else YES
+    if beside is not None and (best := turn_of(beside)) and _at_best(beside, best):
+        return Answer(NO, (found, Evidence("the eval loss still falls to its best", "eval_loss")))
     left = leaves(quality, turn, falls=not higher)
     return measured(strength, (found,), verdict, onset_step=left.first_bad_step, last_good_step=left.last_good_step)
 
@@ -316,6 +327,8 @@ def memorised(context: Context, loss: Series, eval_loss: Series | None = None, *
     found = Evidence(text, "eval_loss", (turn.step, int(eval_loss.steps[-1])), turn.last, apart * profile.last)
     level = turn.level + max(turn.worse, 0.0)
     strength = min(above(level, apart * profile.last), above(turn.level, shared.SHARE_HALF * first))
+    if _at_best(eval_loss, turn):
+        strength = -FARTHEST  # what still falls has not fallen as far as it will
     steps, values = finite(loss)
     since = lasts_from(values * apart <= level)
     onset = turn.step if since is None else int(steps[since])

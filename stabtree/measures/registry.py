@@ -440,6 +440,12 @@ def middle(series: Series) -> float:
     return median(finite(series)[1])
 
 
+def number(run: Run, key: str) -> float | None:
+    """Return a setting that is a number; None where it is not given, or is not a number."""
+    value = run.setting(key)
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
 def last_level(values: Floats) -> float:
     """Return the median of the last rows, of one in `LEVELS`, of `ROWS_SHORT` at least."""
     return median(values[-max(ROWS_SHORT, len(values) // LEVELS) :])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from stabtree.common.answer import NO, YES, Answer, Evidence, inapplicable, unknown
 from stabtree.common.stats import LARGEST
 from stabtree.common.text import in_words
-from stabtree.measures.registry import measure
+from stabtree.measures.registry import measure, number
 
 if TYPE_CHECKING:
     from stabtree.run import Run
@@ -36,14 +36,6 @@ def describe(run: Run, *keys: str) -> str:
     """Describe the settings with their values and sources: `lr = 0.003 (config.yaml:12, optimizer.lr)`."""
     known = [(key, run.config[key]) for key in dict.fromkeys(keys) if key in run.config]
     return ", ".join(f"{key} = {format_value(item.value)} ({item.source})" for key, item in known)
-
-
-def number(run: Run, key: str) -> float | None:
-    """Return a setting that is a number; None where it is not given, or is not a number."""
-    value = run.setting(key)
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return float(value)
-    return None
 
 
 def word(run: Run, key: str) -> str:

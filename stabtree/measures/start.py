@@ -276,7 +276,7 @@ def leaves_start(
     worse = _is_worse(falls, rise)
     if worse >= 0:
         return Answer("worse", (found,), onset_step=begin, strength=worse)
-    done = done_share(run, context, loss, lr, steps)
+    done = done_share(run, loss, lr, steps)
     trained = trained_before(context, max(fall.first, fall.low), nats)
     little = -max(min(one.falls, above(one.share, flat_share / shared.FACTOR_HUGE)) for one in falls)
     if trained:
@@ -293,10 +293,10 @@ def leaves_start(
 def _stays_within(falls: list[Fall], limit: float, burst: float) -> float:
     """Return the strength of the statement that neither loss fell by a share of the first level.
 
-    The one that leaves less room has to rule it out; of the other it is enough not to show it beyond its error. Nor may
-    the first row of the training loss lie by the share `burst` above all others.
+    The one that leaves less room has to rule it out, or the training loss where it falls; of the other it is enough not
+    to show it beyond its error. Nor may the first row of the training loss lie by the share `burst` above all others.
     """
-    sharper = min(falls, key=lambda fall: fall.at_most)
+    sharper = falls[0] if falls[0].falls >= 0 else min(falls, key=lambda fall: fall.at_most)
     others = [below(fall.share - fall.error, limit) for fall in falls if fall is not sharper]
     return min(below(sharper.at_most, limit), *others, below(falls[0].burst, burst))
 
@@ -451,7 +451,7 @@ def stands_at_chance(
     fall = fall_of(later, chance)
     over, begin = end / chance - 1, first_level(values) / chance - 1
     ends = _ends_at((classes, known), context, fall, (begin, over), (flat_share, above_share))
-    done = done_share(run, context, loss, lr, steps)
+    done = done_share(run, loss, lr, steps)
     strength = min(below(fall.at_most, flat_share * done), ends)
     text = f"the loss ends at {figure(end, 4)}, {as_share(abs(over))} {'above' if over >= 0 else 'below'} "
     text += f"ln {classes:,} = {figure(chance, 4)}, the cost of a guess; its lowest is {figure(fall.low, 4)}"
@@ -511,7 +511,7 @@ def ends_at_start(
     if context.phase.value == CONTINUED and context.phase.how == INFERRED:
         return unknown(f"{context.phase.why}: the loss before that is not known")
     peak, fall = highest(lr), fall_of(loss)
-    limit = end_share * done_share(run, context, loss, lr, steps)
+    limit = end_share * done_share(run, loss, lr, steps)
     over = below(float(rates[-1]), left * peak) if peak > 0 else -FARTHEST
     untrained = min(FARTHEST, max(-FARTHEST, (fall.first - nats) / math.log(2)))  # in doublings of the perplexity
     if trained_before(context, fall.first, nats) or (beyond_guess(context, fall.first) and fall.falls >= 0):

@@ -16,7 +16,7 @@ from stabtree.common.shared import ROWS_LONG, TREND_Z
 from stabtree.common.stats import median, resolution, stretches
 from stabtree.common.strength import FARTHEST, TINY, above, below, whether
 from stabtree.context import model
-from stabtree.measures.registry import Count, finite, highest, highest_row, lowest, measure
+from stabtree.measures.registry import Count, finite, highest, highest_row, lowest, measure, number
 from stabtree.profile import profile_of
 
 if TYPE_CHECKING:
@@ -390,8 +390,8 @@ def peak_rate(run: Run, lr: Series | None) -> float | None:
     """Return the highest logged rate, else the configured one; None where neither is known or above 0."""
     if lr is not None and highest(lr) > 0:
         return highest(lr)
-    known = run.setting("lr")
-    return float(known) if isinstance(known, int | float) and known > 0 else None
+    known = number(run, "lr")
+    return known if known and known > 0 else None
 
 
 def rate_by(run: Run, step: int | None) -> float | None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from stabtree.common import shared
 from stabtree.common.answer import NO, YES, Answer, inapplicable
 from stabtree.common.stats import LARGEST
-from stabtree.measures.registry import Count, measure
+from stabtree.measures.registry import Count, measure, number
 from stabtree.measures.settings import (
     decided,
     describe,
@@ -15,7 +15,6 @@ from stabtree.measures.settings import (
     is_default,
     not_applicable,
     not_given,
-    number,
     word,
 )
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from stabtree.common import shared
 from stabtree.common.answer import NO, YES, Answer, inapplicable
 from stabtree.frameworks.load import framework
-from stabtree.measures.registry import measure
+from stabtree.measures.registry import measure, number
 from stabtree.measures.settings import (
     OUTSIDE,
     decided,
@@ -18,7 +18,6 @@ from stabtree.measures.settings import (
     format_value,
     not_applicable,
     not_given,
-    number,
     word,
 )
 
