@@ -184,12 +184,9 @@ def _escalation(leaf: Leaf) -> str:
 
 def _restart(leaf: Leaf, example: Example | None) -> str:
     """Return which checkpoint to restart from, and which one that is in the run of the page."""
-    restart = example.main.restart if example and example.main else None
-    here = (
-        f" In this run that is {restart.unit} {restart.checkpoint_step:,}."
-        if restart and restart.checkpoint_step
-        else ""
-    )
+    restart, here = example.main.restart if example and example.main else None, ""
+    if restart and restart.checkpoint_step:
+        here = f" In this run that is {restart.unit} {restart.checkpoint_step:,}."
     return f"{TAKES[leaf.take]}{here}" if leaf.restart else ""
 
 
@@ -223,10 +220,9 @@ def card(leaf: Leaf) -> str:
     """Return a failure as a card: its curves or its message, its title, how bad it is; all of it one link."""
     example = examples().get(leaf.id)
     picture = thumbnail(example) or f"<code>{escape(quoted(example))}</code>" if example else ""
-    params = [question.params for question in leading(leaf)]
-    printed = [*chain(*(endings().examples.get(str(one.get("ending")), ()) for one in params))]
-    patterns = " ".join(printed or [str(one.get("pattern", "")) for one in params])
-    messages = re.sub(r"\\[a-zA-Z]|[^\w' ]+", " ", patterns).split()
+    params = [{"pattern": "", "ending": "", **question.params} for question in leading(leaf)]
+    printed = [*chain(*(endings().examples.get(str(one["ending"]), [str(one["pattern"])]) for one in params))]
+    messages = re.sub(r"\\[a-zA-Z]|[^\w' ]+", " ", " ".join(printed)).split()
     words = " ".join([leaf.why, *(cause.says for cause in usual_causes(leaf)[:MAX_CAUSES]), *dict.fromkeys(messages)])
     return (
         f'<a class="shot" href="../{md.address(leaf)}" data-seen="{" ".join(leaf.events)}" '

@@ -161,8 +161,3 @@ def _plain(line: str) -> str:
     """Return a line in lower case, each word by itself, without the names of files."""
     forms = table().forms
     return forms["parts"].sub(" ", forms["files"].sub(" ", line)).lower()
-
-
-def is_failure(ending: str) -> bool:
-    """Return whether an ending was not planned."""
-    return ending not in ("", FINISHED)

@@ -298,12 +298,6 @@ def encoding_of(data: bytes) -> tuple[str, int]:
     return "utf-8", 0
 
 
-def binary_kind(data: bytes, text: str) -> str:
-    """Return what kind of binary file begins like this; empty for text."""
-    odd = "a binary file" if len(_ODD.findall(text[:4096])) > MAX_ODD * len(text[:4096]) else ""
-    return next((kind for kind, magic in _BINARY.items() if data.startswith(magic)), odd)
-
-
 def open_source(path: str | Path, content: bytes | None = None) -> Source:
     """Open a file, or standard input for `-`, and detect what it holds; a StabtreeError says why it can't be."""
     if content is not None:
@@ -363,7 +357,8 @@ def _sniffed(bare: Source) -> Source:
     text = head[bom:].decode(encoding, "replace").replace(_MARK, "")
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
-    binary = binary_kind(head, text)
+    odd = "a binary file" * (len(_ODD.findall(text[:4096])) > MAX_ODD * len(text[:4096]))
+    binary = next((kind for kind, magic in _BINARY.items() if head.startswith(magic)), odd)
     plain = without_escapes(text)
     return replace(source, data=head, head=plain, encoding=encoding, bom=bom, binary=binary, cut=bool(damage))
 

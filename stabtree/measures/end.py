@@ -266,10 +266,7 @@ def settled(
     late = {name: _late(series) for name, series in judged.items()}
     course = _course(tuple(late.values()), still_falling_share)
     deciding = sorted(late.items(), key=lambda item: item[1].share if course == "worse" else -item[1].share)
-    notes = tuple(
-        Evidence(_late_text(name, gain), name, (), gain.share, still_falling_share, _late_brief(name, gain))
-        for name, gain in deciding
-    )
+    notes = tuple(_late_evidence(name, gain, still_falling_share) for name, gain in deciding)
     if context.restless:
         return Answer("unmoved", (Evidence(f"{context.restless} need not fall as it learns", "loss"), *notes))
     if (fallen := _unbounded(loss)) is not None:
@@ -343,18 +340,16 @@ def _learned(series: Series) -> Gain:
     return max(gains, key=lambda gain: gain.seen)
 
 
-def _late_brief(name: str, gain: Gain) -> str:
-    """Describe in a few words that a series got worse; empty where it did not."""
-    way = "falls" if name == "reward" else "rises"
-    return f"{name} {way} in the second half" if gain.share < 0 and gain.turned.seen >= 0 else ""
-
-
-def _late_text(name: str, gain: Gain) -> str:
-    share = gain.share
-    if share == 0:
-        return f"{name} does not change in the second half of the run"
-    text = f"{name} {'falls' if share > 0 else 'rises'} by {abs(share):.1%} of its range in the second half of the run"
-    return f"{text} (give or take {gain.error / gain.covered:.1%})" if gain.covered > 0 else text
+def _late_evidence(name: str, gain: Gain, limit: float) -> Evidence:
+    """Describe how far a series moved in the second half; in a few words too where it got worse."""
+    share, half = gain.share, "in the second half"
+    text = f"{name} does not change {half} of the run"
+    if share:
+        text = f"{name} {'falls' if share > 0 else 'rises'} by {abs(share):.1%} of its range {half} of the run"
+    if share and gain.covered > 0:
+        text += f" (give or take {gain.error / gain.covered:.1%})"
+    brief = f"{name} {'falls' if name == 'reward' else 'rises'} {half}" * (share < 0 and gain.turned.seen >= 0)
+    return Evidence(text, name, (), share, limit, brief)
 
 
 def _learned_text(name: str, gain: Gain) -> Evidence:

@@ -139,7 +139,7 @@ def _at(scaled: Floats, stretch: tuple[int, int], tried: int, side: int) -> Depa
     if not 0 < start < len(last):
         return None  # it is on its course, or it left that before this stretch: a longer one sees where
     own = at90 + (at99 - at90) / math.log(10) * math.log(max(0.1 * tried / shared.SHARE_SOME, 1.0))
-    bar = max(own, noise * _normal_height(tried, len(off) - blocks))
+    bar = max(own, noise * Tail(tried, 0.0, 1e-9, len(off) - blocks).height(shared.SHARE_SOME))
     times = float(np.abs(last[start:]).max()) / bar
     if times <= 1:
         return None
@@ -175,12 +175,6 @@ def _start(off: Floats, quiet: float) -> int:
     first = int(wrong[-1]) + 1 if len(wrong) else 0
     together = np.flatnonzero(out[first:] & np.append(out[first + 1 :], True))
     return first + int(together[0]) if len(together) else len(off)
-
-
-@cache
-def _normal_height(tried: int, blocks: int) -> float:
-    """Return how many times its noise a normal series, known by so few blocks, goes by chance."""
-    return Tail(tried, 0.0, 1e-9, blocks).height(shared.SHARE_SOME)
 
 
 # Which way a series goes in trouble where none is better; a rate that falls follows its schedule.

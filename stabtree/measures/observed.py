@@ -110,9 +110,9 @@ def _risen(event: Moment, run: Run) -> tuple[Floats, Floats] | None:
 
 
 def _named(run: Run, metric: str, pattern: str, rows: int = 0) -> Series | None:
-    """Return a metric, else the first series of so many rows whose column matches a pattern."""
-    named = (series for name, series in _columns(run) if len(series) >= rows and re.search(pattern, name))
-    return run.get(metric) or next(named, None)
+    """Return a metric of so many rows, else the first series of as many whose column matches a pattern."""
+    named = [run.get(metric), *(series for name, series in _columns(run) if re.search(pattern, name))]
+    return next((series for series in named if series is not None and len(finite(series)[1]) >= rows), None)
 
 
 def _commonest(values: Floats) -> tuple[float, float]:
@@ -741,10 +741,9 @@ def quality_after_best(run: Run, eval_loss: Series) -> Seen | None:
 @measure()
 def quality_gain(run: Run) -> Seen | None:
     """Return which share of what is possible the quality gains; near 0 where nothing is learned."""
-    series = _quality(run)
-    values = finite(series)[1] if series is not None else np.zeros(0)
-    if series is None or len(values) < ROWS_SHORT:
+    if (series := _quality(run)) is None:
         return None
+    values = finite(series)[1]
     first, best = float(values[0]), float(values.max())
     text = f"{series.origin or series.metric} goes from {figure(first)} to {figure(best)}"
     return Seen((best - first) / (100.0 if best > 1 else 1.0), text, series.metric)
@@ -753,11 +752,9 @@ def quality_gain(run: Run) -> Seen | None:
 @measure()
 def quality_repeats(run: Run) -> Seen | None:
     """Return the share of evaluations with the commonest quality, to the last digit: a constant prediction repeats."""
-    series = _quality(run)
-    values = finite(series)[1] if series is not None else np.zeros(0)
-    if series is None or len(values) < ROWS_SHORT:
+    if (series := _quality(run)) is None:
         return None
-    value, share = _commonest(values)
+    value, share = _commonest(finite(series)[1])
     text = f"{series.origin or series.metric} is {figure(value, 4)} in {share:.0%} of its rows"
     return Seen(share, text, series.metric)
 
@@ -789,11 +786,10 @@ def from_rewards(run: Run, context: Context) -> Seen | None:
 @measure()
 def entropy_left(run: Run) -> Seen | None:
     """Return which share of its first level the entropy of the policy ends at."""
-    series = _named(run, "entropy", "^(?!.*coef).*entropy")
-    values = np.abs(finite(series)[1]) if series is not None else np.zeros(0)
-    if series is None or len(values) < ROWS_SHORT:
+    series = _named(run, "entropy", "^(?!.*coef).*entropy", ROWS_SHORT)
+    if series is None:
         return None
-    first, last = _ends(values)
+    first, last = _ends(np.abs(finite(series)[1]))
     if first <= TINY:
         return Seen(0.0, f"{series.origin or 'entropy'} is 0 from the start", series.metric)
     text = f"{series.origin or 'entropy'} goes from {figure(first)} to {figure(last)}"
@@ -817,21 +813,20 @@ def update_kl(event: Moment, run: Run) -> Seen | None:
 @measure()
 def clipped_share(run: Run) -> Seen | None:
     """Return which share of the samples an update of PPO clips."""
-    series = _named(run, "clip_ratio", "clip.*frac|frac.*clip")
-    values = finite(series)[1] if series is not None else np.zeros(0)
-    if series is None or not len(values):
+    series = _named(run, "clip_ratio", "clip.*frac|frac.*clip", 1)
+    if series is None:
         return None
-    share = median(values)
+    share = median(finite(series)[1])
     return Seen(share, f"{share:.0%} of the samples are clipped in an update", series.metric)
 
 
 @measure()
 def value_times(run: Run) -> Seen | None:
     """Return how many times its first level the loss of the critic reaches."""
-    series = _named(run, "value_loss", "value_loss|critic_loss|qf1?_loss|vf_loss|v_loss|td_loss")
-    values = np.abs(finite(series)[1]) if series is not None else np.zeros(0)
-    if series is None or len(values) < 2 * ROWS_SHORT:
+    series = _named(run, "value_loss", "value_loss|critic_loss|qf1?_loss|vf_loss|v_loss|td_loss", 2 * ROWS_SHORT)
+    if series is None:
         return None
+    values = np.abs(finite(series)[1])
     first, top = median(values[: max(ROWS_SHORT, len(values) // 10)]), float(np.quantile(values, 0.98))
     if first <= TINY:
         return None

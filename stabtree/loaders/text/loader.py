@@ -125,9 +125,8 @@ def hint(source: Source, names: Names) -> str:
         for slot in filter(lambda slot: template.is_located and not slot.role, template.metrics):
             values.setdefault(slot.name, set()).add(slot.value(numbers))
     likely = likely_loss(name for name, seen in values.items() if len(seen) > 1)  # a setting never changes
-    if likely and _scan_head(source, names.with_column("loss", likely)).losses:
-        return naming_a_loss([likely], names)
-    return ""
+    is_read = likely and _scan_head(source, names.with_column("loss", likely)).losses
+    return naming_a_loss([likely] * bool(is_read), names)
 
 
 def read(source: Source, names: Names) -> tuple[Table, ...]:

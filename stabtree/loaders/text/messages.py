@@ -121,7 +121,7 @@ class ErrorLines(Struct):
 def ended_in_error(lines: Iterable[LogLine]) -> bool:
     """Return whether lines after the last row report that the program failed or was ended."""
     found = [endings.ending_of(line.text, last=True) for line in lines if line.at_end]
-    return any(endings.is_failure(ending) and ending != endings.UNCLEAR for ending in found)
+    return any(ending not in ("", endings.FINISHED, endings.UNCLEAR) for ending in found)
 
 
 SHOWN = 20

@@ -309,9 +309,7 @@ class Session:
             if growth.size:
                 news = self._watching.grown(growth.size, sign=growth.sign)
             # After a long silence what waits for further rows is reported without them.
-            patience = SILENT_SECONDS
-            if self._watching.announcer.awaits_end:
-                patience = DEAD_SECONDS
+            patience = DEAD_SECONDS if self._watching.announcer.awaits_end else SILENT_SECONDS
             is_silent = 0 < growth.size == self._size and self._clock() - self._grew >= patience
             if is_silent and not self._silent:
                 news += self._watching.ended(growth.size)
