@@ -415,16 +415,16 @@ def _weight(
     top, limit = spike.top, spike.params.rare
     share, expected = spike.share(top.peak), rarest(loss, top, spike.params)
     text = f"the jump covers {against(share, far_share, '.0%')} of the loss's range (limit {far_share:.0%})"
-    text += f"; the run's own noise has {figure(expected, 2)} rows as high (limit {limit:g})"
-    height = Evidence(text, "loss", (top.step,), expected, limit)
+    known = expected < np.inf  # with too few rows before it, chance is left open
+    text += f"; the run's own noise has {figure(expected, 2)} rows as high (limit {limit:g})" * known
+    height = Evidence(text, "loss", (top.step,), *((expected, limit) if known else (share, far_share)))
     _, values = finite(loss)
     took, limit_steps = spike.took(loss), spike.quick(loss)
     start = float(max(values[0], median(values[:ROWS_SHORT])))
     times = min(top.peak / start, 1e300) if start > 0 else 0.0
     text = f"it reaches {as_factor(times)} the loss of the beginning (limit {start_factor:g}×) and "
-    text += "took" if top.recovered_step is not None else "is not back after"
-    text += f" {took:,} step{'s' if took != 1 else ''}{' to come back' if top.recovered_step is not None else ''} "
-    text += f"(limit {limit_steps:,})"
+    way, back = ("took", " to come back") if top.recovered_step is not None else ("is not back after", "")
+    text += f"{way} {took:,} step{'s' if took != 1 else ''}{back} (limit {limit_steps:,})"
     found = Evidence(text, "loss", (top.step, top.peak_step), times, start_factor)
     rare = min(above(limit, expected), above(share, far_share))
     high, slow = above(times, start_factor), above(took, limit_steps)
