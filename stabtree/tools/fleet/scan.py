@@ -331,13 +331,27 @@ class _Pool(ProcessPoolExecutor):
     """Processes that import nothing of the script that runs, which need not be one that may be imported."""
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Send a call; it is here that processes are started, and would run the script again that is hidden."""
-        script = sys.modules["__main__"]
-        sys.modules["__main__"] = ModuleType("__main__")
-        try:
+        """Send a call; it is here that processes are started."""
+        with _undisturbed():
             return super().submit(fn, *args, **kwargs)
-        finally:
-            sys.modules["__main__"] = script
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Hide the script from processes that start, which would run it again, and let signals wait until they are whole."""
+    came: list[int] = []
+    is_main = threading.current_thread() is threading.main_thread()  # only it may say what is done about signals
+    numbers = {signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)} if is_main else set[int]()
+    before = {number: signal.signal(number, lambda number, _: came.append(number)) for number in numbers}
+    script, sys.modules["__main__"] = sys.modules["__main__"], ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = script
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        for number in came:
+            signal.raise_signal(number)
 
 
 @contextmanager
