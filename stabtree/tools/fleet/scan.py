@@ -338,7 +338,7 @@ class _Pool(ProcessPoolExecutor):
 
 @contextmanager
 def _undisturbed() -> Iterator[None]:
-    """Hide the script from processes that start, which would run it again, and let signals wait until they are whole."""
+    """Hide the script from new processes, which would run it again, and let signals wait until these are whole."""
     came: list[int] = []
     is_main = threading.current_thread() is threading.main_thread()  # only it may say what is done about signals
     numbers = {signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)} if is_main else set[int]()
