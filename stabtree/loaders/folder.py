@@ -152,13 +152,15 @@ def settings_in(folder: Path) -> tuple[Settings, tuple[str, ...]]:
 # What schedulers, launchers and trackers call the file that says how a job ended; `FAILED` may be empty.
 _STATUS = re.compile(
     r"(?:\.|_)?(?:(?:job|run|task|trial|train(?:ing)?)[._-])?(?:status|state|exit[._-]?(?:code|status)|return[._-]?code|rc"
-    r"|error|failed|failure|crashed|killed|aborted)(?:\.(?:json|ya?ml|txt))?|wandb-metadata\.json",
+    r"|error|failed|failure|crashed|killed|aborted)(?:\.(?:json|ya?ml|txt))?|wandb-metadata\.json|meta\.yaml",
     re.IGNORECASE,
 )
 _TOLD = re.compile(
     r"(?:job|run|final)?[ _-]?(?:state|status|phase|exit[ _-]?(?:code|status)|return[ _-]?code|reason|error)",
     re.IGNORECASE,
 )
+# Of MLflow's RunStatus, those of a run that has ended; a file store writes the number.
+STATUSES = {"3": "FINISHED", "4": "FAILED", "5": "KILLED"}
 INSIDE = ("files", "output")  # where W&B and SageMaker put it
 
 
@@ -184,7 +186,8 @@ def _told(path: Path) -> list[str]:
     """Return what a file of a status says, in lines as a log would have them."""
     with suppress(OSError):
         if path.suffix in (".json", ".yaml", ".yml"):
-            return [f"{key}: {value}" for key, value in settings_file(path)[0].items() if _TOLD.fullmatch(key)]
+            values, spelled = settings_file(path)[0], STATUSES if path.name == "meta.yaml" else {}
+            return [f"{key}: {spelled.get(str(value), value)}" for key, value in values.items() if _TOLD.fullmatch(key)]
         with path.open("rb") as stream:
             text = stream.read(MAX_STATUS).decode("utf-8", "replace").strip()
         if not text:

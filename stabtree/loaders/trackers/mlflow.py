@@ -13,7 +13,7 @@ from stabtree.common.errors import StabtreeError
 from stabtree.common.files import LogLine
 from stabtree.common.lazy import np
 from stabtree.common.text import clean
-from stabtree.loaders.folder import entries, is_file
+from stabtree.loaders.folder import STATUSES, entries, is_file
 from stabtree.loaders.source import Sure, open_source
 from stabtree.loaders.table import Skips, Table
 from stabtree.loaders.tables.collected import Collected, distinct
@@ -33,8 +33,6 @@ MAX_DEPTH = 4  # folders below `metrics`: `train/loss` is a file `loss` in a fol
 LARGEST = 1.7976931348623157e308
 TABLES = {"metrics": "run_uuid", "runs": "run_uuid"}
 HINT = "name the database that mlflow wrote, such as mlflow.db"
-# Of MLflow's RunStatus, those of a run that has ended; a file store writes the number.
-STATUSES = {"3": "FINISHED", "4": "FAILED", "5": "KILLED"}
 # All parameters are stored as text.
 _WORDS = {"True": True, "False": False, "None": None, "": None}
 
@@ -82,15 +80,14 @@ def run_in(folder: Path, names: Names) -> Table:
                 notes.append(f"Metric {clean(prefix + name, 60)} was not read: it {clean(error.problem, 80)}.")
         if prefix.count("/") < MAX_DEPTH:
             prefixes += [f"{prefix}{name}/" for name in folders]
-    # MLflow writes one `key: value` a line.
-    meta = dict(re.findall(r"^(status|run_name): *(.*)$", _content(folder / "meta.yaml"), re.MULTILINE))
-    status, run_name = (meta.get(key, "").strip().strip("'\"") for key in ("status", "run_name"))
+    # MLflow writes one `key: value` a line; the status is told as of any folder.
+    run_name, *_ = *re.findall(r"(?m)^run_name: *['\"]?(.*?)['\"]?\s*$", _content(folder / "meta.yaml")), ""
     tag = _content(folder / "tags" / "mlflow.runName").partition("\n")[0].strip()
     for name in entries(folder / "params")[1]:
         text = _content(folder / "params" / name).strip()
         found.config[name] = _WORDS.get(text, text)
     found.config["run_name"] = clean(tag or run_name or folder.name, 60)
-    table = _table(found, clean(folder), "mlflow", names, status)
+    table = _table(found, clean(folder), "mlflow", names)
     return replace(table, skipped=tuple(skips.first), skipped_count=skips.count, notes=(*notes, *table.notes))
 
 
@@ -139,7 +136,7 @@ def _runs(source: Source, names: Names) -> tuple[Table, ...]:
     return tuple(tables)
 
 
-def _table(found: Collected, path: str, format_: str, names: Names, status: str) -> Table:
+def _table(found: Collected, path: str, format_: str, names: Names, status: str = "") -> Table:
     """Return the table of a run: by time, what is of one millisecond by step, as a fast run logs many steps in it."""
     points = found.points()
     points = points.pick(np.lexsort((points.step, points.time)))

@@ -67,6 +67,7 @@ def test_a_line_that_is_made_to_take_long_does_not(tmp_path: Path) -> None:
         ("exit_code", "0\n", ""),
         ("error.txt", "RuntimeError: shapes\n", "exception"),
         ("FAILED", "", "exit-status"),
+        ("meta.yaml", "status: 4\n", "exit-status"),
         ("status.json", '{"failed_attempts": 0, "state": "running"}', ""),
     ],
 )
