@@ -358,8 +358,8 @@ def _undisturbed() -> Iterator[None]:
 def _processes(jobs: int, _address: str) -> Iterator[tuple[Executor, int]]:
     """Yield a pool of processes of this machine, and how many calls it runs together."""
     method = "spawn"
-    if "forkserver" in multiprocessing.get_all_start_methods():  # this process may have threads, and is not forked
-        method = "forkserver"
+    if sys.platform != "win32" and "forkserver" in multiprocessing.get_all_start_methods():
+        method = "forkserver"  # this process may have threads, and is not forked
         from multiprocessing import forkserver
 
         multiprocessing.set_forkserver_preload([__name__])
