@@ -16,7 +16,7 @@ from stabtree.report.model import Report
 from stabtree.report.outputs import DEFAULT_OPTIONS, RenderOptions
 from stabtree.report.page import BADGES, asset
 from stabtree.report.plot import figure
-from stabtree.report.sections import NUMBER, PARAGRAPH, sections
+from stabtree.report.sections import NUMBER, PARAGRAPH, sections, story
 from stabtree.report.svg import COLUMNS, style, svg
 from stabtree.report.words import accepted_notes
 
@@ -143,6 +143,7 @@ def html(diagnosis: Diagnosis, options: RenderOptions = DEFAULT_OPTIONS) -> str:
             "header",
             badge(report.badge),
             tag("h1", report.title),
+            _paragraph(story(report), "story"),
             tag("p", report.facts, class_="facts"),
             _paragraph(report.earlier, "facts"),
             _paragraph(report.careful + report.misread if report.misread else "", "careful"),
