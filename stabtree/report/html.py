@@ -11,22 +11,25 @@ import re
 from html import escape
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from stabtree.common.text import clean
 from stabtree.report.model import Report
 from stabtree.report.outputs import DEFAULT_OPTIONS, RenderOptions
 from stabtree.report.page import BADGES, asset
-from stabtree.report.plot import figure
-from stabtree.report.sections import NUMBER, PARAGRAPH, sections, story
-from stabtree.report.svg import COLUMNS, style, svg
+from stabtree.report.plot import PIXELS, whole_figure
+from stabtree.report.sections import COURSE, NUMBER, PARAGRAPH, sections, story
+from stabtree.report.svg import NARROW, style, svg
 from stabtree.report.words import accepted_notes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from stabtree.diagnosis.result import Diagnosis
+    from stabtree.diagnosis.result import Diagnosis, Incident
     from stabtree.report.plot import Figure
     from stabtree.report.sections import Topic
 
+BESIDE = ("Do now", "What it means", "Causes")  # what stands beside the chart
 MAX_TEXT = 4000  # characters of one text
 _CODE = re.compile(r"`([^`]+)`")
 
@@ -128,15 +131,19 @@ def framed(page: str) -> str:
 def html(diagnosis: Diagnosis, options: RenderOptions = DEFAULT_OPTIONS) -> str:
     """Return the page: what the screen says, in its order, then everything else, folded."""
     report = Report(diagnosis, options.exit_code)
-    parts, closing = sections(report), [tag("strong", report.closing)]
+    topics, closing = {part.title: part for part in sections(report)}, [tag("strong", report.closing)]
     if report.finding:
         closing.append(tag("code", f"stabtree explain {report.node}"))
     if report.finding and report.finding.leaf.page:
         closing.append(tag("a", "about this failure", href=report.finding.leaf.page, rel="noopener"))
-    rows = []
+    drawn = charts(diagnosis, report.finding) if options.plots else NOTHING
+    beside = [_to_act(topics.pop(name)) for name in BESIDE if name in topics]
+    if report.finding is None:
+        beside += [_to_act(topics.pop(name)) for name in [*topics] if not topics[name].background]
+    below = [_course(topics.pop(COURSE))] if COURSE in topics else []
     if quoted := report.quoted:
         shown = ([tag("strong", cell) if line.here else cell for cell in line.texts] for line in quoted.lines)
-        rows.append(table(quoted.heads, shown, class_="numbers quoted"))
+        below.append(folded("The rows", table(quoted.heads, shown, class_="numbers quoted")))
     main = tag(
         "main",
         tag(
@@ -149,17 +156,15 @@ def html(diagnosis: Diagnosis, options: RenderOptions = DEFAULT_OPTIONS) -> str:
             _paragraph(report.careful + report.misread if report.misread else "", "careful"),
             *(_paragraph(text, "facts") for text in accepted_notes(diagnosis)),
         ),
-        headed("The rows", *rows, name="rows"),
-        charts(figure(diagnosis, report.finding, COLUMNS)) if options.plots else NOTHING,
-        *(
-            headed(part.title, _entries(part), name=part.title.partition(",")[0].lower().replace(" ", "-"))
-            for part in parts
-            if not part.background
+        tag(
+            "div",
+            drawn,
+            tag("div", *beside, class_="beside") if beside else NOTHING,
+            tag("div", *below, class_="below") if below else NOTHING,
+            class_="lead" + " alone" * (not (drawn and beside)),
         ),
         tag("p", *closing, class_=f"closing {report.verdict}"),
-        headed(
-            "Everything else", *(folded(part.title, _entries(part)) for part in parts if part.background), name="more"
-        ),
+        headed("Everything else", *(folded(part.title, _entries(part)) for part in topics.values()), name="more"),
         id="report",
     )
     skip = tag("a", "Skip to the report", href="#report", class_="skip")
@@ -179,11 +184,17 @@ def badge(verdict: str) -> Markup:
     return tag("span", BADGES[verdict].word, class_=f"badge {verdict}")
 
 
-def charts(drawn: Figure | None, title: str = "Charts", keys: Sequence[Markup] = ()) -> Markup:
+def charts(diagnosis: Diagnosis, finding: Incident | None) -> Markup:
+    """Return the section with the picture of a run, for a wide screen and for a phone; nothing where there is none."""
+    drawn = (("wide-only", PIXELS), ("narrow-only", NARROW))
+    pictures = [(kind, whole_figure(diagnosis, finding, pixels)) for kind, pixels in drawn]
+    shown = (tag("div", Markup(svg(picture)), class_=kind) for kind, picture in pictures if picture)
+    return headed("Charts", *shown, name="charts")
+
+
+def over(drawn: Figure | None, title: str, keys: Sequence[Markup]) -> Markup:
     """Return a section with a figure below the entries of its legend; nothing where there is none."""
-    if drawn is None:
-        return NOTHING
-    return headed(title, tag("ul", *keys, class_="legend") if keys else NOTHING, Markup(svg(drawn)), name="charts")
+    return headed(title, tag("ul", *keys, class_="legend"), Markup(svg(drawn)), name="charts") if drawn else NOTHING
 
 
 def key(kind: str, words: str) -> Markup:
@@ -193,6 +204,22 @@ def key(kind: str, words: str) -> Markup:
 
 def _paragraph(text: str, kind: str) -> Markup:
     return tag("p", prose(text), class_=kind) if text else NOTHING
+
+
+def _to_act(part: Topic) -> Markup:
+    """Return a section beside the chart; of causes the first one, the others folded."""
+    name = part.title.partition(",")[0].lower().replace(" ", "-")
+    if part.title != "Causes" or len(part.entries) < 2:
+        return headed(part.title, _entries(part), name=name)
+    first, *others = part.entries
+    rest = folded("Other causes, and what speaks against them", _entries(replace(part, entries=tuple(others))))
+    return headed("Likeliest cause", _entries(replace(part, entries=(first,))), rest, name=name)
+
+
+def _course(part: Topic) -> Markup:
+    """Return the events of the chart, numbered as on its curves."""
+    rows = (tag("li", tag("span", entry.head, class_="step"), " ", prose(entry.text)) for entry in part.entries)
+    return headed(part.title, tag("ol", *rows, class_="events"), name="events")
 
 
 def _entries(section: Topic) -> Markup:

@@ -13,9 +13,11 @@ from msgspec.structs import replace
 from stabtree.common.lazy import np
 from stabtree.common.stats import quantiles
 from stabtree.common.text import clean
+from stabtree.metrics.metric import Role
+from stabtree.metrics.role import describe_name
 from stabtree.profile import profiles
 from stabtree.report.rows import HASHES, distinct
-from stabtree.report.words import by_group
+from stabtree.report.words import by_group, in_order
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from stabtree.common.lazy import Bools, Floats, Ints
     from stabtree.diagnosis.result import Diagnosis, Incident
     from stabtree.report.page import Line, Piece
-    from stabtree.run import Gap, Series
+    from stabtree.run import Gap, Run, Series
 
     Ink = list[list[int]]
     """The dots of each cell, row by row; a dot is a bit, counted down and then across."""
@@ -35,6 +37,11 @@ MAX_DIGITS = 7
 LONGEST = 8  # characters of a number at the end of an axis
 MULTIPLES = (1, 2, 5, 10)
 MAX_STRIPS = 4
+MAX_LOGGED = 8  # of a run in which nothing stands out
+PIXELS = 776  # how wide a picture is between its margins
+MAX_CHECKPOINTS = 80  # more of them hide the axis
+# What a page draws of a run in which nothing stands out, in this order.
+LOGGED = (Role.LOSS, Role.HELD_OUT_LOSS, Role.REWARD, Role.QUALITY, Role.RATE, Role.GRADIENT)
 ROBUST = (0.005, 0.995)  # what lies within is always on the axis
 FAR = 3.0  # how many times that range an end may reach beyond it
 ROOM = 0.5  # the same where something began later than the first of so many parts of the rows
@@ -68,14 +75,27 @@ class Strip(Struct, frozen=True):
     first: bool = False  # whether it moved before all others
     moved: bool = True  # whether something happened in it at the onset
     behind: Strip | None = None  # the course of other runs on the same axis
+    tall: bool = False  # whether a picture gives it more room than the others
 
 
 class Mark(Struct, frozen=True):
-    """A step that is marked on the axis: where, `onset`, `restart`, `parting` or `first`, and what it is called."""
+    """A step that is marked: where, what it is called, and of an `event` the series that it is marked in.
+
+    Its kind is `onset`, `restart`, `parting`, `first`, `checkpoint` or `event`.
+    """
 
     step: int
     kind: str
     label: str
+    metric: str = ""
+
+
+class Span(Struct, frozen=True):
+    """Steps that are shaded: `doubt`, from the last good one to the first bad one, or `trouble`, from there on."""
+
+    first: int
+    last: int
+    kind: str
 
 
 class Figure(Struct, frozen=True):
@@ -87,6 +107,8 @@ class Figure(Struct, frozen=True):
     strips: tuple[Strip, ...]
     marks: tuple[Mark, ...]
     unit: str = "step"  # what the axis counts: `step`, or `row`
+    spans: tuple[Span, ...] = ()
+    pixels: int = PIXELS  # of a picture, between its margins
 
 
 class Frame(Struct, frozen=True):
@@ -105,9 +127,48 @@ def column_of(steps: Ints, first: int, last: int, columns: int) -> Ints:
     return found
 
 
-def figure(diagnosis: Diagnosis, finding: Incident | None, columns: int) -> Figure | None:
+def whole_figure(diagnosis: Diagnosis, finding: Incident | None, pixels: int = PIXELS) -> Figure | None:
+    """Return the figure of a picture: with events, spans and checkpoints, the loss higher than the other series.
+
+    Of a run in which nothing stands out it has each outcome, rate and gradient that was logged.
+    """
+    onset, chosen = finding.onset_step if finding else None, chosen_series(diagnosis, finding)
+    if finding is None or onset is None or not finding.is_alarm:
+        chosen = distinct([*logged(diagnosis.run), *chosen])[:MAX_LOGGED]
+    drawn = figure(diagnosis, finding, pixels // 2, chosen)
+    if drawn is None:
+        return None
+    first, last, spans, marks = drawn.first_step, drawn.last_step, [], list(drawn.marks)
+    events = enumerate(in_order(diagnosis.timeline), 1)
+    marks += (Mark(event.step, "event", f"{number}", event.metric) for number, (event, _) in events)
+    if finding and (restart := finding.restart):
+        known = restart.listed or (range(0, last + 1, restart.every) if restart.every > 1 else ())
+        shown = [step for step in known if first <= step <= last]
+        marks += (Mark(step, "checkpoint", f"{step:,}") for step in shown if len(shown) <= MAX_CHECKPOINTS)
+    if finding and onset is not None and finding.is_alarm:
+        if finding.last_good_step is not None and not finding.turns:
+            spans.append(Span(max(finding.last_good_step, first), onset, "doubt"))
+        if finding.open:
+            spans.append(Span(onset, last, "trouble"))
+    names = [strip.metric for strip in drawn.strips]
+    tall = next((strip.metric for strip in drawn.strips if strip.metric == "loss" and strip.moved), names[0])
+    strips = (replace(strip, tall=strip.metric == tall) for strip in drawn.strips)
+    strips = tuple(sorted(strips, key=lambda strip: not strip.tall))
+    return replace(drawn, strips=strips, marks=tuple(marks), spans=tuple(spans), pixels=pixels)
+
+
+def logged(run: Run) -> list[Series]:
+    """Return the outcomes, rates and gradients of a run that have a course, the loss first."""
+    held = [series for series in (*run.series.values(), *run.others.values()) if len(series) > 1]
+    roles = [(describe_name(series.metric).role, series) for series in held if series.metric != HASHES]
+    return [series for wanted in LOGGED for role, series in roles if role is wanted]
+
+
+def figure(
+    diagnosis: Diagnosis, finding: Incident | None, columns: int, chosen: Sequence[Series] = ()
+) -> Figure | None:
     """Return the series that a diagnosis rests on over one axis of steps; None where there is nothing to draw."""
-    chosen = chosen_series(diagnosis, finding)
+    chosen = chosen or chosen_series(diagnosis, finding)
     if not chosen:
         return None
     first = min(int(series.steps[0]) for series in chosen)

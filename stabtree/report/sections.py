@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 BULLET, NUMBER, PARAGRAPH = "-", "1.", ""
 ONSET = "onset of:"  # how an event begins that no move of a series shows
 ROWS_OF_END = 5  # whose middle is where a series ends
+COURSE = "What happened, in order"
 MAX_TOLD = 3  # events that the story names
 PAST = {"grows": "grew", "shrinks": "shrank", "rises": "rose", "falls": "fell", "jumps": "jumped", "drops": "dropped"}
 _MOVE = re.compile(rf"({'|'.join(PAST)}) .*?(\S+) → ([^\s,]+(?:,\d+)*)")
@@ -101,7 +102,7 @@ def sections(report: Report) -> list[Topic]:
         Topic("Also found", tuple(map(other_entry, report.also)), background=False),
         Topic("Not checked, and what to log next time", tuple(map(open_entry, report.open)), background=not unjudged),
         Topic("Path", tuple(path(report))),
-        Topic("What happened, in order", tuple(_events(report))),
+        Topic(COURSE, tuple(_events(report))),
         Topic("Read on", tuple(links)),
         Topic("NaN monitor", _texts(*report.monitor)),
         Topic("Trees", tuple(_trees(diagnosis))),
@@ -125,7 +126,9 @@ def story(report: Report) -> str:
     told = [*told[: MAX_TOLD - 1], *([own] if own else [])]
     parts = [_told(event, run, finding) for event in sorted(told, key=attrgetter("step"))]
     ended = _ended(run, finding) if not any(event.text.startswith(LOST) for event in told) else ""
-    return _sentences(", ".join(parts), ended, restart_brief(finding))
+    head, *rest = re.split(r"(?<=[( ])(?:step|epoch|row)s? (?=\d)", ", ".join(parts))
+    moved = "".join((head, f"{finding.unit} " * bool(rest), *rest))  # what the numbers count is said once
+    return _sentences(moved, ended, restart_brief(finding))
 
 
 def _sentences(*texts: str) -> str:
@@ -139,7 +142,7 @@ def _told(event: Happening, run: Run, finding: Incident) -> str:
         values = series.values[rows_upto(series.steps, event.step - 1) :]
         word, rest = figure(float(values[0])), event.text[len(LOST) :]
         lasts = not np.isfinite(values).any()
-        return f"{name} is {word} from {at} on" if lasts else f"{name} is {word} at {at}{rest}"
+        return f"{name} is {word} from {at}" if lasts else f"{name} is {word} at {at}{rest}"
     if move := _MOVE.match(event.text):
         gradual = move[1] not in ("jumps", "drops") and event.step < (onset := finding.onset_step or 0)
         when = f"{event.unit}s {event.step:,} to {onset:,}" if gradual else at
