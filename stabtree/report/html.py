@@ -23,9 +23,9 @@ from stabtree.report.svg import NARROW, style, svg
 from stabtree.report.words import accepted_notes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from stabtree.diagnosis.result import Diagnosis, Incident
+    from stabtree.diagnosis.result import Diagnosis
     from stabtree.report.plot import Figure
     from stabtree.report.sections import Topic
 
@@ -136,11 +136,11 @@ def html(diagnosis: Diagnosis, options: RenderOptions = DEFAULT_OPTIONS) -> str:
         closing.append(tag("code", f"stabtree explain {report.node}"))
     if report.finding and report.finding.leaf.page:
         closing.append(tag("a", "about this failure", href=report.finding.leaf.page, rel="noopener"))
-    drawn = charts(diagnosis, report.finding) if options.plots else NOTHING
+    drawn = charts(_pictures(report)) if options.plots else NOTHING
     beside = [_to_act(topics.pop(name)) for name in BESIDE if name in topics]
     if report.finding is None:
         beside += [_to_act(topics.pop(name)) for name in [*topics] if not topics[name].background]
-    below = [_course(topics.pop(COURSE))] if COURSE in topics else []
+    below = [headed(COURSE, _entries(topics.pop(COURSE)), name="events")] if COURSE in topics else []
     if quoted := report.quoted:
         shown = ([tag("strong", cell) if line.here else cell for cell in line.texts] for line in quoted.lines)
         below.append(folded("The rows", table(quoted.heads, shown, class_="numbers quoted")))
@@ -184,17 +184,11 @@ def badge(verdict: str) -> Markup:
     return tag("span", BADGES[verdict].word, class_=f"badge {verdict}")
 
 
-def charts(diagnosis: Diagnosis, finding: Incident | None) -> Markup:
-    """Return the section with the picture of a run, for a wide screen and for a phone; nothing where there is none."""
-    drawn = (("wide-only", PIXELS), ("narrow-only", NARROW))
-    pictures = [(kind, whole_figure(diagnosis, finding, pixels)) for kind, pixels in drawn]
-    shown = (tag("div", Markup(svg(picture)), class_=kind) for kind, picture in pictures if picture)
-    return headed("Charts", *shown, name="charts")
-
-
-def over(drawn: Figure | None, title: str, keys: Sequence[Markup]) -> Markup:
-    """Return a section with a figure below the entries of its legend; nothing where there is none."""
-    return headed(title, tag("ul", *keys, class_="legend"), Markup(svg(drawn)), name="charts") if drawn else NOTHING
+def charts(drawn: Mapping[str, Figure | None], title: str = "Charts", keys: Sequence[Markup] = ()) -> Markup:
+    """Return a section with figures by their class, below the entries of their legend; nothing without one."""
+    shown = [tag("div", Markup(svg(figure)), class_=kind) for kind, figure in drawn.items() if figure is not None]
+    legend = tag("ul", *keys, class_="legend") if keys and shown else NOTHING
+    return headed(title, legend, *shown, name="charts")
 
 
 def key(kind: str, words: str) -> Markup:
@@ -216,10 +210,10 @@ def _to_act(part: Topic) -> Markup:
     return headed("Likeliest cause", _entries(replace(part, entries=(first,))), rest, name=name)
 
 
-def _course(part: Topic) -> Markup:
-    """Return the events of the chart, numbered as on its curves."""
-    rows = (tag("li", tag("span", entry.head, class_="step"), " ", prose(entry.text)) for entry in part.entries)
-    return headed(part.title, tag("ol", *rows, class_="events"), name="events")
+def _pictures(report: Report) -> dict[str, Figure | None]:
+    """Return the figure of a wide screen and that of a phone, of which a page shows one."""
+    pixels = {"wide-only": PIXELS, "narrow-only": NARROW}
+    return {kind: whole_figure(report.diagnosis, report.finding, most) for kind, most in pixels.items()}
 
 
 def _entries(section: Topic) -> Markup:

@@ -39,6 +39,7 @@ MULTIPLES = (1, 2, 5, 10)
 MAX_STRIPS = 4
 MAX_LOGGED = 8  # of a run in which nothing stands out
 PIXELS = 776  # how wide a picture is between its margins
+FEWEST = 80  # pixels for each series: on a phone what to do follows soon
 MAX_CHECKPOINTS = 80  # more of them hide the axis
 # What a page draws of a run in which nothing stands out, in this order.
 LOGGED = (Role.LOSS, Role.HELD_OUT_LOSS, Role.REWARD, Role.QUALITY, Role.RATE, Role.GRADIENT)
@@ -81,7 +82,7 @@ class Strip(Struct, frozen=True):
 class Mark(Struct, frozen=True):
     """A step that is marked: where, what it is called, and of an `event` the series that it is marked in.
 
-    Its kind is `onset`, `restart`, `parting`, `first`, `checkpoint` or `event`.
+    Its kind is `onset`, `restart`, `parting`, `checkpoint` or `event`.
     """
 
     step: int
@@ -132,7 +133,7 @@ def whole_figure(diagnosis: Diagnosis, finding: Incident | None, pixels: int = P
 
     Of a run in which nothing stands out it has each outcome, rate and gradient that was logged.
     """
-    onset, chosen = finding.onset_step if finding else None, chosen_series(diagnosis, finding)
+    onset, chosen = finding.onset_step if finding else None, chosen_series(diagnosis, finding)[: pixels // FEWEST]
     if finding is None or onset is None or not finding.is_alarm:
         chosen = distinct([*logged(diagnosis.run), *chosen])[:MAX_LOGGED]
     drawn = figure(diagnosis, finding, pixels // 2, chosen)
@@ -152,9 +153,9 @@ def whole_figure(diagnosis: Diagnosis, finding: Incident | None, pixels: int = P
             spans.append(Span(onset, last, "trouble"))
     names = [strip.metric for strip in drawn.strips]
     tall = next((strip.metric for strip in drawn.strips if strip.metric == "loss" and strip.moved), names[0])
-    strips = (replace(strip, tall=strip.metric == tall) for strip in drawn.strips)
-    strips = tuple(sorted(strips, key=lambda strip: not strip.tall))
-    return replace(drawn, strips=strips, marks=tuple(marks), spans=tuple(spans), pixels=pixels)
+    strips = sorted(drawn.strips, key=lambda strip: strip.metric != tall)
+    strips[0] = replace(strips[0], tall=True)
+    return replace(drawn, strips=tuple(strips), marks=tuple(marks), spans=tuple(spans), pixels=pixels)
 
 
 def logged(run: Run) -> list[Series]:
@@ -187,7 +188,7 @@ def figure(
         gaps = [gap for gap in diagnosis.run.gaps if gap.metric == series.metric]
         strip = drawn_strip(series, frame, gaps=gaps, leads=series.metric == leader)
         strips.append(replace(strip, moved=series.metric in moved or bool(strip.bad.any())))
-    steps = [(event.step, "first") for event in diagnosis.timeline if event.first]
+    steps = []
     if finding and finding.restart and finding.restart.checkpoint_step is not None:
         steps.append((finding.restart.checkpoint_step, "restart"))
     if finding and finding.onset_step is not None:

@@ -102,7 +102,7 @@ def sections(report: Report) -> list[Topic]:
         Topic("Also found", tuple(map(other_entry, report.also)), background=False),
         Topic("Not checked, and what to log next time", tuple(map(open_entry, report.open)), background=not unjudged),
         Topic("Path", tuple(path(report))),
-        Topic(COURSE, tuple(_events(report))),
+        Topic(COURSE, tuple(_events(report)), NUMBER),
         Topic("Read on", tuple(links)),
         Topic("NaN monitor", _texts(*report.monitor)),
         Topic("Trees", tuple(_trees(diagnosis))),
@@ -126,8 +126,11 @@ def story(report: Report) -> str:
     told = [*told[: MAX_TOLD - 1], *([own] if own else [])]
     parts = [_told(event, run, finding) for event in sorted(told, key=attrgetter("step"))]
     ended = _ended(run, finding) if not any(event.text.startswith(LOST) for event in told) else ""
-    head, *rest = re.split(r"(?<=[( ])(?:step|epoch|row)s? (?=\d)", ", ".join(parts))
-    moved = "".join((head, f"{finding.unit} " * bool(rest), *rest))  # what the numbers count is said once
+    # What the numbers count is said once.
+    head, unit, rest = (re.split(r"(?<=[( ])((?:step|epoch|row)s? )(?=\d)", ", ".join(parts), maxsplit=1) + ["", ""])[
+        :3
+    ]
+    moved = head + unit + rest.replace(f"{finding.unit}s ", "").replace(f"{finding.unit} ", "")
     return _sentences(moved, ended, restart_brief(finding))
 
 

@@ -25,29 +25,31 @@ PLOT, LEFT, RIGHT = PIXELS, 76, 28
 WIDTH = LEFT + PLOT + RIGHT
 COLUMNS = PLOT // 2
 NARROW = 252  # pixels of the figure on a phone
-TOP, HEAD, STRIP, SPACE, FOOT = 20, 22, 88, 12, 30  # heights: margin, a strip's name, the strip, below it, the axis
-TALL, LOW, TALL_OF_LOW = 220, 48, 120  # heights of the strip that matters most, and of both kinds on a phone
+TOP, HEAD, STRIP, SPACE = 16, 22, 88, 12  # heights: margin, a strip's name, the strip, below it
+TALL, LOW, TALL_OF_LOW = 220, 40, 104  # heights of the strip that matters most, and of both kinds on a phone
 ENTRY = 18  # the height of a row of the legend
 TITLE, SUBTITLE, LABEL = 28, 20, 17  # of the lines above: both titles, and the label of a mark
 INSET = 6  # between the ends of an axis and the frame
 CROSS = 4  # half the width of a cross
 DOT = 8  # the radius of a numbered event
 LETTER = 7  # about how wide a letter is
-SAVED = "checkpoint"
+# Each sign as a path around its point, and what it is.
+SIGNS = {
+    "cross": ("m-4 -4l8 8m0 -8l-8 8", "NaN or infinite"),
+    "edge": ("m0 -4l-4 7h8Z", "beyond the axis"),
+    "doubt": ("m-5 -5h10v10h-10Z", "last good to first bad"),
+    "trouble": ("m-5 -5h10v10h-10Z", "from there on"),
+    "checkpoint": ("m0 -3l-4 6h8Z", "checkpoint"),
+}
 WORDS = {"onset": "onset at step", "restart": "restart from step", "parting": "they part at"}
 MAX_TITLE, MAX_SUBTITLE = 78, 110  # characters
 
 
 class Box(NamedTuple):
-    """Where a strip is drawn, from top to bottom."""
+    """Where a strip is drawn."""
 
     top: int
-    height: int
-
-    @property
-    def bottom(self) -> int:
-        """Where it ends."""
-        return self.top + self.height
+    bottom: int
 
 
 def svg_report(diagnosis: Diagnosis, _options: RenderOptions = DEFAULT_OPTIONS) -> str:
@@ -70,63 +72,47 @@ def svg(figure: Figure, *, title: str = "", subtitle: str = "") -> str:
     """
     labelled = [mark for mark in figure.marks if mark.kind in WORDS]
     head = TOP + TITLE * bool(title) + SUBTITLE * bool(subtitle)
-    bottom, boxes = head + LABEL * len(labelled), []
+    low, high = (LOW, TALL_OF_LOW) if figure.pixels <= NARROW else (STRIP, TALL)
+    bottom, parts, above = head + LABEL * len(labelled), list[str](), list[str]()
+    grid = step_ticks(figure.first_step, figure.last_step, max(figure.pixels // 95, 3))
     for strip in figure.strips:
-        low, high = (LOW, TALL_OF_LOW) if figure.pixels <= NARROW else (STRIP, TALL)
-        boxes.append(Box(bottom + HEAD, high if strip.tall else low))
-        bottom += HEAD + boxes[-1].height + SPACE
-    grid, placed = step_ticks(figure.first_step, figure.last_step, max(figure.pixels // 95, 3)), []
-    parts = [_text(_x(figure, step), bottom + 8, f"{step:,}", "axis", "middle") for step in grid]
-    parts.append(_text(LEFT + figure.pixels, bottom + 26, figure.unit, "axis", "end"))
-    for box, strip in zip(boxes, figure.strips, strict=True):
+        box = Box(bottom + HEAD, bottom + HEAD + (high if strip.tall else low))
         parts += _strip(figure, strip, grid, box)
-        placed.append((box.top - HEAD + 4, box.bottom, strip.moved))
-    # Of an onset the line crosses only the strips that moved, where not all did.
-    moved = [(start, end) for start, end, moved in placed if moved]
-    for index, mark in enumerate(labelled):
-        stretches = [(head + LABEL * index + 1, bottom - SPACE)]
-        if mark.kind == "onset" and 0 < len(moved) < len(boxes):
-            stretches = moved
-        # The line with its step above, in a row of its own.
-        at_mark, y = _x(figure, mark.step), head + LABEL * index + 10
-        line = "".join(f"M{at_mark:g} {start}V{end}" for start, end in stretches)
-        parts.append(f'<path class="{mark.kind}-line" d="{line}"/>')
-        words = f"{WORDS[mark.kind]} {mark.label}"
-        left = at_mark + LETTER * len(words) > LEFT + figure.pixels
-        parts.append(_beside(at_mark, y, words, mark.kind, gap=6, left=left))
-    for box, strip in zip(boxes, figure.strips, strict=True):
-        parts += [_name(figure, strip, box.top - 7), *_events(figure, strip, box)]
-    saved = "".join(
-        f"M{_x(figure, mark.step):g} {bottom - SPACE}l-4 6h8Z" for mark in figure.marks if mark.kind == SAVED
-    )
-    if saved:
-        parts.append(f'<path class="{SAVED}" d="{saved}"/>')
-    bottom += FOOT
-    entries, rows = _legend(figure, bottom)
-    return _page(title, subtitle, _description(figure), [*parts, *entries], bottom + ENTRY * rows, figure.pixels)
+        above += [_name(figure, strip, box.top - 7), *_events(figure, strip, box)]
+        bottom = box.bottom + SPACE
+    parts += [_text(_x(figure, step), bottom + 8, f"{step:,}", "axis", "middle") for step in grid]
+    parts.append(_text(LEFT + figure.pixels, bottom + 26, figure.unit, "axis", "end"))
+    # The line of a mark with its step above, in a row of its own.
+    for y, mark in enumerate(labelled):
+        x, top, words = _x(figure, mark.step), head + LABEL * y, f"{WORDS[mark.kind]} {mark.label}"
+        left = x + LETTER * len(words) > LEFT + figure.pixels
+        parts.append(f'<path class="{mark.kind}-line" d="M{x:g} {top + 1}V{bottom - SPACE}"/>')
+        parts.append(_beside(x, top + 10, words, mark.kind, gap=6, left=left))
+    for mark in figure.marks:
+        if mark.kind == "checkpoint":
+            parts.append(_sign("checkpoint", _x(figure, mark.step), bottom - SPACE + 3))
+    entries, bottom = _legend(figure, bottom + 26)
+    return _page(title, subtitle, _description(figure), [*parts, *above, *entries], bottom + 12, figure.pixels)
 
 
-def _legend(figure: Figure, top: int) -> tuple[list[str], int]:
-    """Return the entries below the axis that say what its signs are, and in how many rows they stand."""
-    kinds = {span.kind for span in figure.spans} | {mark.kind for mark in figure.marks}
-    strips, parts, x, y = figure.strips, [], LEFT, top + 10
-    swatch = '<rect class="{}" x="{}" y="{}" width="10" height="10"/>'
-    entries = {
-        "NaN or infinite": any(strip.bad.any() for strip in strips) and _cross,
-        "beyond the axis": any(strip.clipped is not None or strip.clipped_low is not None for strip in strips)
-        and (lambda x, y: f'<path class="edge" d="M{x} {y - 4}l-4 7h8Z"/>'),
-        "last good to first bad": "doubt" in kinds and (lambda x, y: swatch.format("doubt", x - 5, y - 5)),
-        "from there on": "trouble" in kinds and (lambda x, y: swatch.format("trouble", x - 5, y - 5)),
-        "checkpoint": SAVED in kinds and (lambda x, y: f'<path class="{SAVED}" d="M{x} {y - 3}l-4 6h8Z"/>'),
-    }
-    for words, draw in entries.items():
-        if draw:
-            wide = 14 + LETTER * len(words)
-            if x > LEFT and x + wide > LEFT + figure.pixels:
-                x, y = LEFT, y + ENTRY
-            parts += [draw(x + CROSS, y - CROSS), _text(x + 14, y, words, "axis")]
-            x += wide + 12
-    return parts, (y - top - 10) // ENTRY + bool(parts)
+def _legend(figure: Figure, y: int) -> tuple[list[str], int]:
+    """Return the entries beside and below the unit that say what the signs are, and where the last row stands."""
+    used = {span.kind for span in figure.spans} | {mark.kind for mark in figure.marks}
+    for strip in figure.strips:
+        used |= {"cross"} if strip.bad.any() else set()
+        used |= {"edge"} if strip.clipped is not None or strip.clipped_low is not None else set()
+    parts, x, last = [], LEFT, LEFT + figure.pixels - LETTER * len(figure.unit)
+    for kind in (kind for kind in SIGNS if kind in used):
+        wide = 14 + LETTER * len(SIGNS[kind][1])
+        if x > LEFT and x + wide > last:
+            x, y = LEFT, y + ENTRY
+        parts += [_sign(kind, x + CROSS, y - CROSS), _text(x + 14, y, SIGNS[kind][1], "axis")]
+        x += wide + 8
+    return parts, y
+
+
+def _sign(kind: str, x: float, y: float) -> str:
+    return f'<path class="{kind}" d="M{x:.5g} {y:g}{SIGNS[kind][0]}"/>'
 
 
 def _page(title: str, subtitle: str, description: str, parts: Iterable[str], height: int, pixels: int) -> str:
@@ -173,12 +159,12 @@ def _across(columns: Ints, figure: Figure) -> Floats:
 
 def _down(values: Floats, strip: Strip, box: Box) -> Floats:
     heights = levels(values, strip.low, strip.high, log=strip.log)
-    found: Floats = np.round(box.bottom - INSET - heights * (box.height - 2 * INSET), 1)
+    found: Floats = np.round(box.bottom - INSET - heights * (box.bottom - box.top - 2 * INSET), 1)
     return found
 
 
 def _strip(figure: Figure, strip: Strip, grid: Iterable[int], box: Box) -> Iterator[str]:
-    top, height = box
+    top, height = box.top, box.bottom - box.top
     yield f'<rect class="frame" x="{LEFT}" y="{top}" width="{figure.pixels}" height="{height}" rx="3"/>'
     for span in figure.spans:
         x = _x(figure, span.first)
@@ -187,14 +173,10 @@ def _strip(figure: Figure, strip: Strip, grid: Iterable[int], box: Box) -> Itera
     yield f'<path class="grid" d="{"".join(f"M{_x(figure, step):g} {top}v{height}" for step in grid)}"/>'
     if not np.isnan(strip.highs).all():
         yield from _value_axis(figure, strip, box)
-    lead = next((mark for mark in figure.marks if mark.kind == "first"), None)
-    if strip.first and lead:
-        yield f'<path class="lead" d="M{_x(figure, lead.step):g} {top}v{height}"/>'
     yield from _bad(figure, strip.bad, box)
-    if strip.behind is not None and (others := " ".join(_curve(figure, strip.behind, box))):
-        yield f'<path class="behind" d="{others}"/>'
-    if curve := " ".join(_curve(figure, strip, box)):
-        yield f'<path class="curve" d="{curve}"/>'
+    for drawn, kind in ((strip.behind, "behind"), (strip, "curve")):
+        if drawn is not None and (curve := " ".join(_curve(figure, drawn, box))):
+            yield f'<path class="{kind}" d="{curve}"/>'
     if strip.clipped is not None:
         yield from _beyond(figure, strip.highs - strip.high, strip.clipped, top, 1)
     if strip.clipped_low is not None:
@@ -225,7 +207,7 @@ def _name(figure: Figure, strip: Strip, y: int) -> str:
 
 
 def _value_axis(figure: Figure, strip: Strip, box: Box) -> Iterator[str]:
-    marks = (log_ticks if strip.log else linear_ticks)(strip.low, strip.high, 3 + box.height // 70)
+    marks = (log_ticks if strip.log else linear_ticks)(strip.low, strip.high, 3 + (box.bottom - box.top) // 70)
     heights = _down(np.array(marks), strip, box).tolist()
     # As many digits as it takes for them to differ.
     tries = ([short(mark, digits) for mark in marks] for digits in range(3, 8))
@@ -255,17 +237,12 @@ def _bad(figure: Figure, bad: Bools, box: Box) -> Iterator[str]:
     last = -np.inf
     for start, end in stretches(bad):
         x, width = LEFT + start * wide, (end - start) * wide
-        yield f'<rect class="lost" x="{x:.1f}" y="{box.top}" width="{width:.1f}" height="{box.height}"/>'
+        yield f'<rect class="lost" x="{x:.1f}" y="{box.top}" width="{width:.1f}" height="{box.bottom - box.top}"/>'
         for column in range(start, end):
             middle = LEFT + (column + 0.5) * wide
             if middle - last >= 3 * CROSS:
                 last = middle
-                yield _cross(middle, box.top + INSET + CROSS)
-
-
-def _cross(x: float, y: float) -> str:
-    sides = f"l{2 * CROSS} {2 * CROSS}m0 {-2 * CROSS}l{-2 * CROSS} {2 * CROSS}"
-    return f'<path class="cross" d="M{x - CROSS:.1f} {y - CROSS:g}{sides}"/>'
+                yield _sign("cross", middle, box.top + INSET + CROSS)
 
 
 def _beyond(figure: Figure, excess: Floats, extreme: float, edge: int, down: int) -> Iterator[str]:
