@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from stabtree.common.figures import figure
-from stabtree.common.lazy import np
-from stabtree.common.passes import rows_upto
+from stabtree.common.passes import row_of, rows_upto
 from stabtree.common.stats import median
 from stabtree.common.text import clean
 from stabtree.diagnosis.timeline import FOLLOWS
@@ -121,16 +120,12 @@ def story(report: Report) -> str:
         return _sentences(_spoken(seen, run), report.passed)
     groups = [group[0] for group in by_group(report.events)]
     shown = [event for event in groups if event.metric.partition("/")[0] not in FOLLOWS] or groups
-    own = next((event for event in shown if event.metric == finding.metric), None)
-    told = [event for event in shown if event is not own and event.step <= finding.onset_step]
-    told = [*told[: MAX_TOLD - 1], *([own] if own else [])]
-    parts = [_told(event, run, finding) for event in sorted(told, key=attrgetter("step"))]
+    own = [event for event in shown if event.metric == finding.metric][:1]
+    before = [event for event in shown if event not in own and event.step <= finding.onset_step]
+    told = sorted([*before[: MAX_TOLD - 1], *own], key=attrgetter("step"))
+    parts = [_told(event, run, finding) for event in told]
     ended = _ended(run, finding) if not any(event.text.startswith(LOST) for event in told) else ""
-    # What the numbers count is said once.
-    head, unit, rest = (re.split(r"(?<=[( ])((?:step|epoch|row)s? )(?=\d)", ", ".join(parts), maxsplit=1) + ["", ""])[
-        :3
-    ]
-    moved = head + unit + rest.replace(f"{finding.unit}s ", "").replace(f"{finding.unit} ", "")
+    moved = re.sub(r"\b(?:step|epoch|row)s? (?=\d)", "", ", ".join(parts))
     return _sentences(moved, ended, restart_brief(finding))
 
 
@@ -140,15 +135,13 @@ def _sentences(*texts: str) -> str:
 
 def _told(event: Happening, run: Run, finding: Incident) -> str:
     """Return what a series did in the past tense, with its numbers and steps."""
-    name, series, at = _named(event.metric), run.find(event.metric), f"{event.unit} {event.step:,}"
+    name, series, at = _named(event.metric), run.find(event.metric), f"{event.step:,}"
     if series is not None and event.text.startswith(LOST):
-        values = series.values[rows_upto(series.steps, event.step - 1) :]
-        word, rest = figure(float(values[0])), event.text[len(LOST) :]
-        lasts = not np.isfinite(values).any()
-        return f"{name} is {word} from {at}" if lasts else f"{name} is {word} at {at}{rest}"
+        word, rest = figure(float(series.values[row_of(series.steps, event.step)][0])), event.text[len(LOST) :]
+        return f"{name} is {word} {'at' if rest else 'from'} {at}{rest}"
     if move := _MOVE.match(event.text):
         gradual = move[1] not in ("jumps", "drops") and event.step < (onset := finding.onset_step or 0)
-        when = f"{event.unit}s {event.step:,} to {onset:,}" if gradual else at
+        when = f"{at} to {onset:,}" if gradual else at
         return f"{name} {PAST[move[1]]} from {move[2]} to {move[3]} ({when})"
     # An onset that no move of a series shows has only the title of its finding: what was seen says more.
     text = finding.parts[0].evidence[-1].text if event.text.startswith(ONSET) else event.text
