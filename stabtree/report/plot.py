@@ -80,23 +80,16 @@ class Strip(Struct, frozen=True):
 
 
 class Mark(Struct, frozen=True):
-    """A step that is marked: where, what it is called, and of an `event` the series that it is marked in.
+    """A step that is marked: `onset`, `restart`, `parting`, `checkpoint`, or an `event` of a series.
 
-    Its kind is `onset`, `restart`, `parting`, `checkpoint` or `event`.
+    Some are stretches: `doubt`, from the last good step to the first bad one, and `trouble`, from there on.
     """
 
     step: int
     kind: str
-    label: str
+    label: str = ""
     metric: str = ""
-
-
-class Span(Struct, frozen=True):
-    """Steps that are shaded: `doubt`, from the last good one to the first bad one, or `trouble`, from there on."""
-
-    first: int
-    last: int
-    kind: str
+    until: int = 0
 
 
 class Figure(Struct, frozen=True):
@@ -108,7 +101,6 @@ class Figure(Struct, frozen=True):
     strips: tuple[Strip, ...]
     marks: tuple[Mark, ...]
     unit: str = "step"  # what the axis counts: `step`, or `row`
-    spans: tuple[Span, ...] = ()
     pixels: int = PIXELS  # of a picture, between its margins
 
 
@@ -139,7 +131,7 @@ def whole_figure(diagnosis: Diagnosis, finding: Incident | None, pixels: int = P
     drawn = figure(diagnosis, finding, pixels // 2, chosen)
     if drawn is None:
         return None
-    first, last, spans, marks = drawn.first_step, drawn.last_step, [], list(drawn.marks)
+    first, last, marks = drawn.first_step, drawn.last_step, list(drawn.marks)
     events = enumerate(in_order(diagnosis.timeline), 1)
     marks += (Mark(event.step, "event", f"{number}", event.metric) for number, (event, _) in events)
     if finding and (restart := finding.restart):
@@ -148,14 +140,13 @@ def whole_figure(diagnosis: Diagnosis, finding: Incident | None, pixels: int = P
         marks += (Mark(step, "checkpoint", f"{step:,}") for step in shown if len(shown) <= MAX_CHECKPOINTS)
     if finding and onset is not None and finding.is_alarm:
         if finding.last_good_step is not None and not finding.turns:
-            spans.append(Span(max(finding.last_good_step, first), onset, "doubt"))
+            marks.append(Mark(max(finding.last_good_step, first), "doubt", until=onset))
         if finding.open:
-            spans.append(Span(onset, last, "trouble"))
-    names = [strip.metric for strip in drawn.strips]
-    tall = next((strip.metric for strip in drawn.strips if strip.metric == "loss" and strip.moved), names[0])
-    strips = sorted(drawn.strips, key=lambda strip: strip.metric != tall)
+            marks.append(Mark(onset, "trouble", until=last))
+    leads = finding.metric if finding and finding.is_alarm else "loss"
+    strips = sorted(drawn.strips, key=lambda strip: (strip.metric != leads, strip.metric != "loss"))
     strips[0] = replace(strips[0], tall=True)
-    return replace(drawn, strips=tuple(strips), marks=tuple(marks), spans=tuple(spans), pixels=pixels)
+    return replace(drawn, strips=tuple(strips), marks=tuple(marks), pixels=pixels)
 
 
 def logged(run: Run) -> list[Series]:

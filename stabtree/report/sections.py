@@ -126,7 +126,7 @@ def story(report: Report) -> str:
     parts = [_told(event, run, finding) for event in told]
     ended = _ended(run, finding) if not any(event.text.startswith(LOST) for event in told) else ""
     moved = re.sub(r"\b(?:step|epoch|row)s? (?=\d)", "", ", ".join(parts))
-    return _sentences(moved, ended, restart_brief(finding))
+    return _sentences(moved, ended, re.sub(r"^use (?=\d)", "use the checkpoint of ", restart_brief(finding)))
 
 
 def _sentences(*texts: str) -> str:
@@ -146,7 +146,7 @@ def _told(event: Happening, run: Run, finding: Incident) -> str:
     # An onset that no move of a series shows has only the title of its finding: what was seen says more.
     text = finding.parts[0].evidence[-1].text if event.text.startswith(ONSET) else event.text
     dated = f"{event.step:,}" in text or event.step == run.first_step
-    return _spoken(re.split(r"; | \(", text)[0], run) + f" ({at})" * (not dated)
+    return _spoken(re.split(r"; | \(", text)[0], run) + f" (from {at})" * (not dated)
 
 
 def _ended(run: Run, finding: Incident) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from stabtree.common.lazy import np
 from stabtree.common.stats import stretches
@@ -41,15 +41,10 @@ SIGNS = {
     "trouble": ("m-5 -5h10v10h-10Z", "from there on"),
     "checkpoint": ("m0 -3l-4 6h8Z", "checkpoint"),
 }
-WORDS = {"onset": "onset at step", "restart": "restart from step", "parting": "they part at"}
+WORDS = {"onset": "onset at {}", "restart": "restart from {}", "parting": "they part at"}
 MAX_TITLE, MAX_SUBTITLE = 78, 110  # characters
-
-
-class Box(NamedTuple):
-    """Where a strip is drawn."""
-
-    top: int
-    bottom: int
+Box = tuple[int, int]
+"""Where a strip begins from above, and where it ends."""
 
 
 def svg_report(diagnosis: Diagnosis, _options: RenderOptions = DEFAULT_OPTIONS) -> str:
@@ -76,15 +71,15 @@ def svg(figure: Figure, *, title: str = "", subtitle: str = "") -> str:
     bottom, parts, above = head + LABEL * len(labelled), list[str](), list[str]()
     grid = step_ticks(figure.first_step, figure.last_step, max(figure.pixels // 95, 3))
     for strip in figure.strips:
-        box = Box(bottom + HEAD, bottom + HEAD + (high if strip.tall else low))
+        box = (bottom + HEAD, bottom + HEAD + (high if strip.tall else low))
         parts += _strip(figure, strip, grid, box)
-        above += [_name(figure, strip, box.top - 7), *_events(figure, strip, box)]
-        bottom = box.bottom + SPACE
+        above += [_name(figure, strip, box[0] - 7), *_events(figure, strip, box)]
+        bottom = box[1] + SPACE
     parts += [_text(_x(figure, step), bottom + 8, f"{step:,}", "axis", "middle") for step in grid]
     parts.append(_text(LEFT + figure.pixels, bottom + 26, figure.unit, "axis", "end"))
     # The line of a mark with its step above, in a row of its own.
     for y, mark in enumerate(labelled):
-        x, top, words = _x(figure, mark.step), head + LABEL * y, f"{WORDS[mark.kind]} {mark.label}"
+        x, top, words = _x(figure, mark.step), head + LABEL * y, f"{WORDS[mark.kind].format(figure.unit)} {mark.label}"
         left = x + LETTER * len(words) > LEFT + figure.pixels
         parts.append(f'<path class="{mark.kind}-line" d="M{x:g} {top + 1}V{bottom - SPACE}"/>')
         parts.append(_beside(x, top + 10, words, mark.kind, gap=6, left=left))
@@ -97,7 +92,7 @@ def svg(figure: Figure, *, title: str = "", subtitle: str = "") -> str:
 
 def _legend(figure: Figure, y: int) -> tuple[list[str], int]:
     """Return the entries beside and below the unit that say what the signs are, and where the last row stands."""
-    used = {span.kind for span in figure.spans} | {mark.kind for mark in figure.marks}
+    used = {mark.kind for mark in figure.marks}
     for strip in figure.strips:
         used |= {"cross"} if strip.bad.any() else set()
         used |= {"edge"} if strip.clipped is not None or strip.clipped_low is not None else set()
@@ -158,18 +153,19 @@ def _across(columns: Ints, figure: Figure) -> Floats:
 
 
 def _down(values: Floats, strip: Strip, box: Box) -> Floats:
+    top, bottom = box
     heights = levels(values, strip.low, strip.high, log=strip.log)
-    found: Floats = np.round(box.bottom - INSET - heights * (box.bottom - box.top - 2 * INSET), 1)
+    found: Floats = np.round(bottom - INSET - heights * (bottom - top - 2 * INSET), 1)
     return found
 
 
 def _strip(figure: Figure, strip: Strip, grid: Iterable[int], box: Box) -> Iterator[str]:
-    top, height = box.top, box.bottom - box.top
+    top, height = box[0], box[1] - box[0]
     yield f'<rect class="frame" x="{LEFT}" y="{top}" width="{figure.pixels}" height="{height}" rx="3"/>'
-    for span in figure.spans:
-        x = _x(figure, span.first)
-        wide = max(_x(figure, span.last) - x, 2)
-        yield f'<rect class="{span.kind}" x="{x:g}" y="{top}" width="{wide:g}" height="{height}"/>'
+    for mark in (mark for mark in figure.marks if mark.until):
+        x = _x(figure, mark.step)
+        wide = max(_x(figure, mark.until) - x, 2)
+        yield f'<rect class="{mark.kind}" x="{x:g}" y="{top}" width="{wide:g}" height="{height}"/>'
     yield f'<path class="grid" d="{"".join(f"M{_x(figure, step):g} {top}v{height}" for step in grid)}"/>'
     if not np.isnan(strip.highs).all():
         yield from _value_axis(figure, strip, box)
@@ -180,7 +176,7 @@ def _strip(figure: Figure, strip: Strip, grid: Iterable[int], box: Box) -> Itera
     if strip.clipped is not None:
         yield from _beyond(figure, strip.highs - strip.high, strip.clipped, top, 1)
     if strip.clipped_low is not None:
-        yield from _beyond(figure, strip.low - strip.lows, strip.clipped_low, box.bottom, -1)
+        yield from _beyond(figure, strip.low - strip.lows, strip.clipped_low, box[1], -1)
 
 
 def _events(figure: Figure, strip: Strip, box: Box) -> Iterator[str]:
@@ -191,7 +187,7 @@ def _events(figure: Figure, strip: Strip, box: Box) -> Iterator[str]:
             column = column_of(np.array([mark.step]), figure.first_step, figure.last_step, figure.columns)
             at = filled[max(int(np.searchsorted(filled, column[0], side="right")) - 1, 0)]
             x, y = _x(figure, mark.step), float(_down(strip.highs[at : at + 1], strip, box)[0])
-            y = min(max(y, box.top + DOT), box.bottom - DOT)
+            y = min(max(y, box[0] + DOT), box[1] - DOT)
             circle = f'<circle cx="{x:g}" cy="{y:g}" r="{DOT}"/>'
             yield f'<g class="event">{circle}{_text(x, y + 4, mark.label, "number", "middle")}</g>'
 
@@ -207,7 +203,7 @@ def _name(figure: Figure, strip: Strip, y: int) -> str:
 
 
 def _value_axis(figure: Figure, strip: Strip, box: Box) -> Iterator[str]:
-    marks = (log_ticks if strip.log else linear_ticks)(strip.low, strip.high, 3 + (box.bottom - box.top) // 70)
+    marks = (log_ticks if strip.log else linear_ticks)(strip.low, strip.high, 3 + (box[1] - box[0]) // 70)
     heights = _down(np.array(marks), strip, box).tolist()
     # As many digits as it takes for them to differ.
     tries = ([short(mark, digits) for mark in marks] for digits in range(3, 8))
@@ -237,12 +233,12 @@ def _bad(figure: Figure, bad: Bools, box: Box) -> Iterator[str]:
     last = -np.inf
     for start, end in stretches(bad):
         x, width = LEFT + start * wide, (end - start) * wide
-        yield f'<rect class="lost" x="{x:.1f}" y="{box.top}" width="{width:.1f}" height="{box.bottom - box.top}"/>'
+        yield f'<rect class="lost" x="{x:.1f}" y="{box[0]}" width="{width:.1f}" height="{box[1] - box[0]}"/>'
         for column in range(start, end):
             middle = LEFT + (column + 0.5) * wide
             if middle - last >= 3 * CROSS:
                 last = middle
-                yield _sign("cross", middle, box.top + INSET + CROSS)
+                yield _sign("cross", middle, box[0] + INSET + CROSS)
 
 
 def _beyond(figure: Figure, excess: Floats, extreme: float, edge: int, down: int) -> Iterator[str]:
@@ -268,7 +264,11 @@ def _description(figure: Figure) -> str:
     if any(strip.behind is not None for strip in figure.strips):
         parts.append("The course of the good runs is drawn behind that of the bad one.")
     parts += [f"{clean(strip.metric)} moved first." for strip in figure.strips if strip.first]
-    parts += [f"{WORDS[mark.kind].capitalize()} {mark.label}." for mark in figure.marks if mark.kind in WORDS]
+    parts += [
+        f"{WORDS[mark.kind].format(figure.unit).capitalize()} {mark.label}."
+        for mark in figure.marks
+        if mark.kind in WORDS
+    ]
     parts += [f"{clean(strip.metric)} is NaN or infinite in places." for strip in figure.strips if strip.bad.any()]
     return " ".join(parts)
 

@@ -16,6 +16,7 @@ from stabtree.loaders import load_run
 from stabtree.report.html import html
 from stabtree.report.model import Report
 from stabtree.report.outputs import RenderOptions
+from stabtree.report.sections import story
 from stabtree.report.words import answer_word, seen
 from stabtree.run import LogLine, Run, Setting
 from stabtree.tree.load import load_trees
@@ -89,8 +90,8 @@ def hostile_run() -> Run:
 
 
 @pytest.mark.parametrize("path", RUNS, ids=lambda path: path.name)
-def test_a_page_says_what_the_report_says_in_its_order(path: Path) -> None:
-    """Every word of the report stands on the page, and the sections follow one another as on the screen."""
+def test_a_page_says_what_the_report_says_the_chart_first(path: Path) -> None:
+    """Every word of the report stands on the page: the chart and what to do first, what nobody needs to act folded."""
     diagnosis = found(load_run(path))
     told = Report(diagnosis, 1)
     shown = Parts(html(diagnosis, RenderOptions(exit_code=1))).text
@@ -103,10 +104,39 @@ def test_a_page_says_what_the_report_says_in_its_order(path: Path) -> None:
     texts += [text for item in told.open for text in (item.text, item.how, *item.unlocks)]
     for text in texts:
         assert flat(text) in shown
-    heads = ["The rows", "Charts", "What it means", "Do now", "Causes", "Log next", "Also found"]
-    heads += [told.closing, "Everything else", "Path"]
+    heads = ["Charts", "Do now", "What it means", "What happened, in order", "The rows"]
+    heads += [told.closing, "Everything else", "Also found", "Path"]
     places = [shown.index(flat(head), shown.index(flat(told.facts))) for head in heads if head in shown]
     assert places == sorted(places)
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        (
+            "phase19/fp16-overflow",
+            "The weight norm of `blocks` grew from 14.1 to 124,000 (661 to 730), the gradient norm is NaN at 676, ",
+        ),
+        (
+            "phase19/spike-bad-batch",
+            "The gradient norm jumped from 2.58 to 134 (466), the loss jumped from 0.705 to 19.2 (466). The loss was 0.",
+        ),
+        ("phase19/loss-ends", "The loss is logged up to 454, then it is missing in 1 rows up to 455."),
+        ("healthy/smooth", "The eval loss went from 2.52 to 0.541 in 10 rows. No NaN, no spike, precision sound, no"),
+    ],
+)
+def test_a_page_tells_its_story_and_draws_what_was_logged(name: str, told: str) -> None:
+    """What moved, broke and remained, with numbers; each event of the list on a curve; of a healthy run all curves."""
+    diagnosis = found(load_run(FIXTURES / name))
+    assert story(Report(diagnosis)).startswith(told)
+    page = Parts(html(diagnosis))
+    drawn = [attrs.get("class") for tag, attrs in page.elements if tag in ("g", "rect", "path")]
+    if name == "phase19/fp16-overflow":
+        assert {"doubt", "trouble", "checkpoint", "restart-line", "onset-line"} <= {*drawn}
+        assert drawn.count("event") == 4 + 3  # on a wide screen, and on a phone
+    if name == "healthy/smooth":
+        assert drawn.count("frame") == 2 * 4
+        assert "eval_loss lr" in page.text
 
 
 @pytest.mark.parametrize("run", [load_run(OVERFLOW), hostile_run()], ids=["plain", "hostile"])
