@@ -47,7 +47,6 @@ FOLDS = (
 LABEL = 10  # columns of the words before a line
 STATE = 11  # and of a cause's state
 NOT_CHECKED = 13
-MIN_NAME = 8  # columns of a run's name that is cut
 MAX_METRIC = 26  # columns of the name of a series above a table
 MAX_OPEN = 3
 MAX_IDS = 4
@@ -174,7 +173,7 @@ def _head(page: Page, report: Report) -> None:
     label, text = report.other_half
     if text:
         page.line((label, "dim"), (clipped(page.plain(text), page.width - indent - len(label)), ""), indent=indent)
-    page.line((_facts(page, report.facts, page.width - indent), "dim"), indent=indent)
+    page.line((in_lines(page.plain(report.facts), page.width - indent, 1)[0], "dim"), indent=indent)
     if report.earlier:
         page.line((report.earlier, ""), indent=indent)
     if report.misread:
@@ -184,20 +183,6 @@ def _head(page: Page, report: Report) -> None:
     accepted = words.accepted_notes(diagnosis, most=words.MAX_ACCEPTED)
     for text in (*diagnosis.setting_notes, *answers, *accepted):
         page.line((text, ""), indent=indent)
-
-
-def _facts(page: Page, facts: str, room: int) -> str:
-    """Return who the run is on one line: of what is too long the name is cut in its middle, or the last parts go."""
-    text, cut = page.plain(facts), page.plain("…")
-    rest, separator, name = text.rpartition(page.plain(SEPARATOR))
-    left = room - len(rest) - len(separator) - len(cut)
-    if len(text) <= room:
-        return text
-    while left < MIN_NAME and len(rest) > room:
-        rest = rest.rpartition(page.plain(SEPARATOR))[0]
-    if left < MIN_NAME:
-        return rest
-    return f"{rest}{separator}{name[: left - left // 2]}{cut}{name[len(name) - left // 2 :]}"
 
 
 def _quoted(page: Page, table: Quoted, most: int) -> None:
@@ -401,10 +386,9 @@ def _checked(page: Page, report: Report) -> None:
         # Which sections were not judged, shorter and shorter; of a run without a loss, how many questions.
         shorter = [report.unjudged]
         if report.diagnosis.run.get("loss") is None:
+            names = first_few(list(dict.fromkeys(item.text for item in report.open if item.how)), MAX_OPEN)
             begin = f"{report.unchecked} not answered" if report.unchecked else ""
-            names = list(dict.fromkeys(item.text for item in report.open if item.how)) if begin else []
-            shorter = [f"{begin}: log {', '.join(names[:count])} and more" for count in range(len(names) - 1, 0, -1)]
-            shorter = [*([f"{begin}: log {', '.join(names)}"] if names else []), *shorter, begin]
+            shorter = [*([f"{begin}: log {names}"] if names and begin else []), begin]
         judged = ["; ".join(filter(None, (report.passed, text))) for text in shorter]
         texts = [f"{text} · {tail}" for text in judged if notes and text] + judged
     fitting = [text for text in map(page.plain, texts) if len(text) <= page.width]
