@@ -1,6 +1,7 @@
 """A diagnosis as one page in one file: what the screen says, in its order; it asks nothing of the network.
 
-Whatever comes from outside is text, wherever it is put. The page holds no script, and its policy allows none.
+Whatever comes from outside is text, wherever it is put. The page's policy allows no script but its own, which reads
+the curves out; they are whole without it.
 """
 
 from __future__ import annotations
@@ -169,7 +170,9 @@ def html(diagnosis: Diagnosis, options: RenderOptions = DEFAULT_OPTIONS) -> str:
     )
     skip = tag("a", "Skip to the report", href="#report", class_="skip")
     title = f"{BADGES[report.badge].word} · {report.title} · {diagnosis.run.name}"
-    return f"{opening(title, Markup(asset('style.css')), others=(style(),))}{joined([skip, main])}{CLOSING}"
+    script = Markup(asset("page.js")) if drawn else NOTHING
+    opens = opening(title, Markup(asset("style.css")), script, (style(),))
+    return f"{opens}{joined([skip, main, tag('script', script) if script else NOTHING])}{CLOSING}"
 
 
 def headed(title: str, *children: str, name: str) -> Markup:

@@ -161,7 +161,10 @@ def _down(values: Floats, strip: Strip, box: Box) -> Floats:
 
 def _strip(figure: Figure, strip: Strip, grid: Iterable[int], box: Box) -> Iterator[str]:
     top, height = box[0], box[1] - box[0]
-    yield f'<rect class="frame" x="{LEFT}" y="{top}" width="{figure.pixels}" height="{height}" rx="3"/>'
+    # What a script needs to read a curve out.
+    data = f'data-low="{strip.low:.9g}" data-high="{strip.high:.9g}" data-log="{strip.log:d}"'
+    data += f' data-first="{figure.first_step}" data-last="{figure.last_step}" data-unit="{figure.unit}"'
+    yield f'<rect class="frame" x="{LEFT}" y="{top}" width="{figure.pixels}" height="{height}" rx="3" {data}/>'
     for mark in (mark for mark in figure.marks if mark.until):
         x = _x(figure, mark.step)
         wide = max(_x(figure, mark.until) - x, 2)

@@ -16,6 +16,7 @@ from stabtree.loaders import load_run
 from stabtree.report.html import html
 from stabtree.report.model import Report
 from stabtree.report.outputs import RenderOptions
+from stabtree.report.page import asset
 from stabtree.report.sections import story
 from stabtree.report.words import answer_word, seen
 from stabtree.run import LogLine, Run, Setting
@@ -129,7 +130,7 @@ def test_a_page_tells_its_story_and_draws_what_was_logged() -> None:
 
 
 @pytest.mark.parametrize("run", [load_run(OVERFLOW), hostile_run()], ids=["plain", "hostile"])
-def test_a_page_asks_nothing_of_the_network_and_runs_nothing(run: Run) -> None:
+def test_a_page_asks_nothing_of_the_network_and_runs_nothing_but_its_own(run: Run) -> None:
     """No address to load from, no handler or style in an element, and a policy that allows just what is inside."""
     diagnosis = found(run)
     page, told = html(diagnosis), diagnosis.findings[0]
@@ -147,7 +148,7 @@ def test_a_page_asks_nothing_of_the_network_and_runs_nothing(run: Run) -> None:
             assert not re.search(r"url\(|@import", data)
         digest = base64.b64encode(hashlib.sha256(data.encode()).digest()).decode()
         assert f"'sha256-{digest}'" in next(part for part in policy.split(";") if f"{name}-src" in part)
-    assert "script" not in {name for name, _ in parts.elements}
+    assert [data for name, _, data in parts.inline if name == "script"] == [asset("page.js")]
 
 
 def test_hostile_names_and_lines_are_text() -> None:
