@@ -1,6 +1,7 @@
 """A diagnosis as one page in one file: what the screen says, in its order; it asks nothing of the network.
 
-Whatever comes from outside is text, wherever it is put. The page holds no script, and its policy allows none.
+Whatever comes from outside is text, wherever it is put. The page's policy allows no script but its own, which reads
+the curves out; they are whole without it.
 """
 
 from __future__ import annotations
@@ -11,22 +12,25 @@ import re
 from html import escape
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from stabtree.common.text import clean
 from stabtree.report.model import Report
 from stabtree.report.outputs import DEFAULT_OPTIONS, RenderOptions
 from stabtree.report.page import BADGES, asset
-from stabtree.report.plot import figure
-from stabtree.report.sections import NUMBER, PARAGRAPH, sections
-from stabtree.report.svg import COLUMNS, style, svg
+from stabtree.report.plot import PIXELS, whole_figure
+from stabtree.report.sections import COURSE, NUMBER, PARAGRAPH, sections, story
+from stabtree.report.svg import NARROW, style, svg
 from stabtree.report.words import accepted_notes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from stabtree.diagnosis.result import Diagnosis
     from stabtree.report.plot import Figure
     from stabtree.report.sections import Topic
 
+BESIDE = ("Do now", "What it means", "Causes")  # what stands beside the chart
 MAX_TEXT = 4000  # characters of one text
 _CODE = re.compile(r"`([^`]+)`")
 
@@ -128,42 +132,47 @@ def framed(page: str) -> str:
 def html(diagnosis: Diagnosis, options: RenderOptions = DEFAULT_OPTIONS) -> str:
     """Return the page: what the screen says, in its order, then everything else, folded."""
     report = Report(diagnosis, options.exit_code)
-    parts, closing = sections(report), [tag("strong", report.closing)]
+    topics, closing = {part.title: part for part in sections(report)}, [tag("strong", report.closing)]
     if report.finding:
         closing.append(tag("code", f"stabtree explain {report.node}"))
     if report.finding and report.finding.leaf.page:
         closing.append(tag("a", "about this failure", href=report.finding.leaf.page, rel="noopener"))
-    rows = []
+    drawn = charts(_pictures(report)) if options.plots else NOTHING
+    beside = [_to_act(topics.pop(name)) for name in BESIDE if name in topics]
+    if report.finding is None:
+        beside += [_to_act(topics.pop(name)) for name in [*topics] if not topics[name].background]
+    below = [headed(COURSE, _entries(topics.pop(COURSE)), name="events")] if COURSE in topics else []
     if quoted := report.quoted:
         shown = ([tag("strong", cell) if line.here else cell for cell in line.texts] for line in quoted.lines)
-        rows.append(table(quoted.heads, shown, class_="numbers quoted"))
+        below.append(folded("The rows", table(quoted.heads, shown, class_="numbers quoted")))
     main = tag(
         "main",
         tag(
             "header",
             badge(report.badge),
             tag("h1", report.title),
+            _paragraph(story(report), "story"),
             tag("p", report.facts, class_="facts"),
             _paragraph(report.earlier, "facts"),
             _paragraph(report.careful + report.misread if report.misread else "", "careful"),
             *(_paragraph(text, "facts") for text in accepted_notes(diagnosis)),
         ),
-        headed("The rows", *rows, name="rows"),
-        charts(figure(diagnosis, report.finding, COLUMNS)) if options.plots else NOTHING,
-        *(
-            headed(part.title, _entries(part), name=part.title.partition(",")[0].lower().replace(" ", "-"))
-            for part in parts
-            if not part.background
+        tag(
+            "div",
+            drawn,
+            tag("div", *beside, class_="beside") if beside else NOTHING,
+            tag("div", *below, class_="below") if below else NOTHING,
+            class_="lead" + " alone" * (not (drawn and beside)),
         ),
         tag("p", *closing, class_=f"closing {report.verdict}"),
-        headed(
-            "Everything else", *(folded(part.title, _entries(part)) for part in parts if part.background), name="more"
-        ),
+        headed("Everything else", *(folded(part.title, _entries(part)) for part in topics.values()), name="more"),
         id="report",
     )
     skip = tag("a", "Skip to the report", href="#report", class_="skip")
     title = f"{BADGES[report.badge].word} · {report.title} · {diagnosis.run.name}"
-    return f"{opening(title, Markup(asset('style.css')), others=(style(),))}{joined([skip, main])}{CLOSING}"
+    script = Markup(asset("page.js")) if drawn else NOTHING
+    opens = opening(title, Markup(asset("style.css")), script, (style(),))
+    return f"{opens}{joined([skip, main, tag('script', script) if script else NOTHING])}{CLOSING}"
 
 
 def headed(title: str, *children: str, name: str) -> Markup:
@@ -178,11 +187,11 @@ def badge(verdict: str) -> Markup:
     return tag("span", BADGES[verdict].word, class_=f"badge {verdict}")
 
 
-def charts(drawn: Figure | None, title: str = "Charts", keys: Sequence[Markup] = ()) -> Markup:
-    """Return a section with a figure below the entries of its legend; nothing where there is none."""
-    if drawn is None:
-        return NOTHING
-    return headed(title, tag("ul", *keys, class_="legend") if keys else NOTHING, Markup(svg(drawn)), name="charts")
+def charts(drawn: Mapping[str, Figure | None], title: str = "Charts", keys: Sequence[Markup] = ()) -> Markup:
+    """Return a section with figures by their class, below the entries of their legend; nothing without one."""
+    shown = [tag("div", Markup(svg(figure)), class_=kind) for kind, figure in drawn.items() if figure is not None]
+    legend = tag("ul", *keys, class_="legend") if keys and shown else NOTHING
+    return headed(title, legend, *shown, name="charts")
 
 
 def key(kind: str, words: str) -> Markup:
@@ -192,6 +201,22 @@ def key(kind: str, words: str) -> Markup:
 
 def _paragraph(text: str, kind: str) -> Markup:
     return tag("p", prose(text), class_=kind) if text else NOTHING
+
+
+def _to_act(part: Topic) -> Markup:
+    """Return a section beside the chart; of causes the first one, the others folded."""
+    name = part.title.partition(",")[0].lower().replace(" ", "-")
+    if part.title != "Causes" or len(part.entries) < 2:
+        return headed(part.title, _entries(part), name=name)
+    first, *others = part.entries
+    rest = folded("Other causes, and what speaks against them", _entries(replace(part, entries=tuple(others))))
+    return headed("Likeliest cause", _entries(replace(part, entries=(first,))), rest, name=name)
+
+
+def _pictures(report: Report) -> dict[str, Figure | None]:
+    """Return the figure of a wide screen and that of a phone, of which a page shows one."""
+    pixels = {"wide-only": PIXELS, "narrow-only": NARROW}
+    return {kind: whole_figure(report.diagnosis, report.finding, most) for kind, most in pixels.items()}
 
 
 def _entries(section: Topic) -> Markup:

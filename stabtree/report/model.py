@@ -31,10 +31,11 @@ from stabtree.report.words import (
     monitor_sentences,
     other_half,
     plainly,
+    restart_brief,
     ticks,
     unchecked,
 )
-from stabtree.tree.model import Severity, Take
+from stabtree.tree.model import Severity
 
 if TYPE_CHECKING:
     from stabtree.diagnosis.result import Diagnosis, Incident, JudgedCause, Visit
@@ -277,13 +278,8 @@ class Report:
         parts, finding = [BADGES[self.badge].word.lower()], self.finding
         if finding:
             parts[0] += f": {finding.leaf.id}{at_step(finding)}"
-        if finding and (restart := finding.restart):
-            best = restart.take is Take.BEST
-            if restart.checkpoint_step is not None:
-                parts.append(f"{'use' if best else 'restart from'} {restart.checkpoint_step:,}")
-            elif restart.has_older:
-                step = f"{restart.up_to_step:,}"
-                parts.append(f"use a checkpoint near {step}" if best else f"restart from {step} or before")
+        if finding and (restart := restart_brief(finding)):
+            parts.append(restart)
         if self.diagnosis.ignored:
             parts.append(ignored_counts(self.diagnosis))
         if self.exit_code is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from itertools import groupby, product
+from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
@@ -13,9 +13,11 @@ from msgspec.structs import replace
 from stabtree.common.lazy import np
 from stabtree.common.stats import quantiles
 from stabtree.common.text import clean
+from stabtree.metrics.metric import Role
+from stabtree.metrics.role import describe_name
 from stabtree.profile import profiles
 from stabtree.report.rows import HASHES, distinct
-from stabtree.report.words import by_group
+from stabtree.report.words import by_group, in_order
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from stabtree.common.lazy import Bools, Floats, Ints
     from stabtree.diagnosis.result import Diagnosis, Incident
     from stabtree.report.page import Line, Piece
-    from stabtree.run import Gap, Series
+    from stabtree.run import Gap, Run, Series
 
     Ink = list[list[int]]
     """The dots of each cell, row by row; a dot is a bit, counted down and then across."""
@@ -35,6 +37,12 @@ MAX_DIGITS = 7
 LONGEST = 8  # characters of a number at the end of an axis
 MULTIPLES = (1, 2, 5, 10)
 MAX_STRIPS = 4
+MAX_LOGGED = 8  # of a run in which nothing stands out
+PIXELS = 776  # how wide a picture is between its margins
+FEWEST = 80  # pixels for each series: on a phone what to do follows soon
+MAX_CHECKPOINTS = 80  # more of them hide the axis
+# What a page draws of a run in which nothing stands out, in this order.
+LOGGED = (Role.LOSS, Role.HELD_OUT_LOSS, Role.REWARD, Role.QUALITY, Role.RATE, Role.GRADIENT)
 ROBUST = (0.005, 0.995)  # what lies within is always on the axis
 FAR = 3.0  # how many times that range an end may reach beyond it
 ROOM = 0.5  # the same where something began later than the first of so many parts of the rows
@@ -43,13 +51,7 @@ ROWS = 2  # text rows of a strip
 MIN_NAME, MAX_NAME = 12, 18  # columns of a name
 MIN_CELLS = 10
 LINES = {"onset": "mark", "restart": "restart", "parting": "parting"}  # the kind of a mark -> its style
-# The words before the step of a mark, by its style: the first of these that leaves room for all of them.
-WORDS: tuple[Mapping[str, str], ...] = (
-    {"mark": "onset", "restart": "restart", "parting": "they part at"},
-    {"restart": "restart"},
-    {"mark": "onset"},
-    {},
-)
+WORDS = {"mark": "onset", "restart": "restart", "parting": "they part at"}  # before the step, where there is room
 
 
 class Strip(Struct, frozen=True):
@@ -68,14 +70,20 @@ class Strip(Struct, frozen=True):
     first: bool = False  # whether it moved before all others
     moved: bool = True  # whether something happened in it at the onset
     behind: Strip | None = None  # the course of other runs on the same axis
+    tall: bool = False  # whether a picture gives it more room than the others
 
 
 class Mark(Struct, frozen=True):
-    """A step that is marked on the axis: where, `onset`, `restart`, `parting` or `first`, and what it is called."""
+    """A step that is marked: `onset`, `restart`, `parting`, `checkpoint`, or an `event` of a series.
+
+    Some are stretches: `doubt`, from the last good step to the first bad one, and `trouble`, from there on.
+    """
 
     step: int
     kind: str
-    label: str
+    label: str = ""
+    metric: str = ""
+    until: int = 0
 
 
 class Figure(Struct, frozen=True):
@@ -87,6 +95,7 @@ class Figure(Struct, frozen=True):
     strips: tuple[Strip, ...]
     marks: tuple[Mark, ...]
     unit: str = "step"  # what the axis counts: `step`, or `row`
+    pixels: int = PIXELS  # of a picture, between its margins
 
 
 class Frame(Struct, frozen=True):
@@ -105,9 +114,47 @@ def column_of(steps: Ints, first: int, last: int, columns: int) -> Ints:
     return found
 
 
-def figure(diagnosis: Diagnosis, finding: Incident | None, columns: int) -> Figure | None:
+def whole_figure(diagnosis: Diagnosis, finding: Incident | None, pixels: int = PIXELS) -> Figure | None:
+    """Return the figure of a picture: with events, spans and checkpoints, the loss higher than the other series.
+
+    Of a run in which nothing stands out it has each outcome, rate and gradient that was logged.
+    """
+    onset, chosen = finding.onset_step if finding else None, chosen_series(diagnosis, finding)[: pixels // FEWEST]
+    if finding is None or onset is None or not finding.is_alarm:
+        chosen = distinct([*logged(diagnosis.run), *chosen])[:MAX_LOGGED]
+    drawn = figure(diagnosis, finding, pixels // 2, chosen)
+    if drawn is None:
+        return None
+    first, last, marks = drawn.first_step, drawn.last_step, list(drawn.marks)
+    events = enumerate(in_order(diagnosis.timeline), 1)
+    marks += (Mark(event.step, "event", f"{number}", event.metric) for number, (event, _) in events)
+    if finding and (restart := finding.restart):
+        known = restart.listed or (range(0, last + 1, restart.every) if restart.every > 1 else ())
+        shown = [step for step in known if first <= step <= last]
+        marks += (Mark(step, "checkpoint", f"{step:,}") for step in shown if len(shown) <= MAX_CHECKPOINTS)
+    if finding and onset is not None and finding.is_alarm:
+        if finding.last_good_step is not None and not finding.turns:
+            marks.append(Mark(max(finding.last_good_step, first), "doubt", until=onset))
+        if finding.open:
+            marks.append(Mark(onset, "trouble", until=last))
+    leads = finding.metric if finding and finding.is_alarm else "loss"
+    strips = sorted(drawn.strips, key=lambda strip: (strip.metric != leads, strip.metric != "loss"))
+    strips[0] = replace(strips[0], tall=True)
+    return replace(drawn, strips=tuple(strips), marks=tuple(marks), pixels=pixels)
+
+
+def logged(run: Run) -> list[Series]:
+    """Return the outcomes, rates and gradients of a run that have a course, the loss first."""
+    held = [series for series in (*run.series.values(), *run.others.values()) if len(series) > 1]
+    roles = [(describe_name(series.metric).role, series) for series in held if series.metric != HASHES]
+    return [series for wanted in LOGGED for role, series in roles if role is wanted]
+
+
+def figure(
+    diagnosis: Diagnosis, finding: Incident | None, columns: int, chosen: Sequence[Series] = ()
+) -> Figure | None:
     """Return the series that a diagnosis rests on over one axis of steps; None where there is nothing to draw."""
-    chosen = chosen_series(diagnosis, finding)
+    chosen = chosen or chosen_series(diagnosis, finding)
     if not chosen:
         return None
     first = min(int(series.steps[0]) for series in chosen)
@@ -126,7 +173,7 @@ def figure(diagnosis: Diagnosis, finding: Incident | None, columns: int) -> Figu
         gaps = [gap for gap in diagnosis.run.gaps if gap.metric == series.metric]
         strip = drawn_strip(series, frame, gaps=gaps, leads=series.metric == leader)
         strips.append(replace(strip, moved=series.metric in moved or bool(strip.bad.any())))
-    steps = [(event.step, "first") for event in diagnosis.timeline if event.first]
+    steps = []
     if finding and finding.restart and finding.restart.checkpoint_step is not None:
         steps.append((finding.restart.checkpoint_step, "restart"))
     if finding and finding.onset_step is not None:
@@ -406,29 +453,21 @@ def _ink(strip: Strip, width: int, height: int, pen: Pen) -> Ink:
 
 
 def _steps(figure: Figure, marks: Sequence[CellMark], cells: int, pen: Pen) -> Line:
-    """Return the first step, what is marked, and the last step; an end gives way to a mark, a word to a number."""
-    first, last = f"{figure.first_step:,}", f"{figure.last_step:,}"
-    tries = []
-    for words, both in product(WORDS, ((first, last), ("", last), (first, ""), ("", ""))):
-        worded = [(cell, style, f"{words.get(style, '')} {label}".lstrip()) for cell, style, label in marks]
-        tries.append(_laid_out(worded, cells, pen, *both))
-    return min(tries, key=lambda tried: tried[0])[1]
-
-
-def _laid_out(marks: Sequence[CellMark], cells: int, pen: Pen, first: str, last: str) -> tuple[int, Line]:
-    """Return how many labels found no room in the row with these ends, and the row."""
+    """Return what is marked, with its word where there is room, and the first and the last step where there is more."""
     row: Line = [(" ", "")] * cells
-    ends_fit = _put(row, 0, first, "axis") and _put(row, cells - len(last), last, "axis")
-    lacking = 0 if ends_fit else len(marks) + 1
     for cell, style, _ in marks:
-        lacking += any(style == "axis" for _, style in row[max(0, cell - 1) : cell + 2])
         row[cell] = (pen.arrow, style)
     for cell, style, label in marks:
-        sides = [cell + 2, cell - 1 - len(label)]
+        sides = [
+            (text, start) for text in (f"{WORDS[style]} {label}", label) for start in (cell + 2, cell - 1 - len(text))
+        ]
         if style == "restart":
-            sides.reverse()
-        lacking += not any(_put(row, start, label, style) for start in sides)
-    return lacking, _merged(row)
+            sides = [sides[place] for place in (1, 0, 3, 2)]
+        any(_put(row, start, text, style) for text, start in sides)
+    first, last = f"{figure.first_step:,}", f"{figure.last_step:,}"
+    _put(row, 0, first, "axis")
+    _put(row, cells - len(last), last, "axis")
+    return _merged(row)
 
 
 def _put(row: Line, start: int, text: str, style: str) -> bool:

@@ -2,22 +2,50 @@
 
 from __future__ import annotations
 
+import re
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from stabtree.common.figures import figure
+from stabtree.common.passes import row_of, rows_upto
+from stabtree.common.stats import median
+from stabtree.common.text import clean
+from stabtree.diagnosis.timeline import FOLLOWS
+from stabtree.measures.movers import LOST
+from stabtree.measures.registry import finite
+from stabtree.metrics.table import by_name
 from stabtree.report.advice import do_now
 from stabtree.report.explain import reference_to
 from stabtree.report.page import BADGES, CAUSE_SIGNS, TICK_SIGNS
-from stabtree.report.words import FURTHER, answer_word, because, in_order, seen, step_prefix
+from stabtree.report.words import (
+    FURTHER,
+    answer_word,
+    because,
+    by_group,
+    in_order,
+    progress,
+    restart_brief,
+    seen,
+    step_prefix,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stabtree.diagnosis.result import Diagnosis, Incident, JudgedCause
+    from stabtree.diagnosis.result import Diagnosis, Happening, Incident, JudgedCause
     from stabtree.report.model import Open, Report, Walk
+    from stabtree.run import Run
 
 BULLET, NUMBER, PARAGRAPH = "-", "1.", ""
+ONSET = "onset of:"  # how an event begins that no move of a series shows
+ROWS_OF_END = 5  # whose middle is where a series ends
+COURSE = "What happened, in order"
+MAX_TOLD = 3  # events that the story names
+PAST = {"grows": "grew", "shrinks": "shrank", "rises": "rose", "falls": "fell", "jumps": "jumped", "drops": "dropped"}
+_MOVE = re.compile(rf"({'|'.join(PAST)}) .*?(\S+) → ([^\s,]+(?:,\d+)*)")
+_NAMES = {"lr": "learning rate", "eval_quality": "held-out quality", "grad_norm": "gradient norm"}
 
 
 class Item(Struct, frozen=True):
@@ -73,7 +101,7 @@ def sections(report: Report) -> list[Topic]:
         Topic("Also found", tuple(map(other_entry, report.also)), background=False),
         Topic("Not checked, and what to log next time", tuple(map(open_entry, report.open)), background=not unjudged),
         Topic("Path", tuple(path(report))),
-        Topic("What happened, in order", tuple(_events(report))),
+        Topic(COURSE, tuple(_events(report)), NUMBER),
         Topic("Read on", tuple(links)),
         Topic("NaN monitor", _texts(*report.monitor)),
         Topic("Trees", tuple(_trees(diagnosis))),
@@ -82,6 +110,70 @@ def sections(report: Report) -> list[Topic]:
         Topic("Notes on the log", _texts(*others)),
     ]
     return [section for section in found if section.entries]
+
+
+def story(report: Report) -> str:
+    """Tell a run in a sentence or three with its numbers: what moved first, what broke, how it ended, the restart."""
+    run, finding = report.diagnosis.run, report.finding
+    if finding is None or finding.onset_step is None:
+        seen = finding.evidence[-1].text if finding and finding.is_alarm and finding.evidence else progress(run)
+        return _sentences(_spoken(seen, run), report.passed)
+    groups = [group[0] for group in by_group(report.events)]
+    shown = [event for event in groups if event.metric.partition("/")[0] not in FOLLOWS] or groups
+    own = [event for event in shown if event.metric == finding.metric][:1]
+    before = [event for event in shown if event not in own and event.step <= finding.onset_step]
+    told = sorted([*before[: MAX_TOLD - 1], *own], key=attrgetter("step"))
+    parts = [_told(event, run, finding) for event in told]
+    ended = _ended(run, finding) if not any(event.text.startswith(LOST) for event in told) else ""
+    moved = re.sub(r"\b(?:step|epoch|row)s? (?=\d)", "", ", ".join(parts))
+    return _sentences(moved, ended, re.sub(r"^use (?=\d)", "use the checkpoint of ", restart_brief(finding)))
+
+
+def _sentences(*texts: str) -> str:
+    return " ".join(f"{text[:1].upper()}{text[1:]}." for text in texts if text)
+
+
+def _told(event: Happening, run: Run, finding: Incident) -> str:
+    """Return what a series did in the past tense, with its numbers and steps."""
+    name, series, at = _named(event.metric), run.find(event.metric), f"{event.step:,}"
+    if series is not None and event.text.startswith(LOST):
+        word, rest = figure(float(series.values[row_of(series.steps, event.step)][0])), event.text[len(LOST) :]
+        return f"{name} is {word} {'at' if rest else 'from'} {at}{rest}"
+    if move := _MOVE.match(event.text):
+        gradual = move[1] not in ("jumps", "drops") and event.step < (onset := finding.onset_step or 0)
+        when = f"{at} to {onset:,}" if gradual else at
+        return f"{name} {PAST[move[1]]} from {move[2]} to {move[3]} ({when})"
+    # An onset that no move of a series shows has only the title of its finding: what was seen says more.
+    text = finding.parts[0].evidence[-1].text if event.text.startswith(ONSET) else event.text
+    dated = f"{event.step:,}" in text or event.step == run.first_step
+    return _spoken(re.split(r"; | \(", text)[0], run) + f" (from {at})" * (not dated)
+
+
+def _ended(run: Run, finding: Incident) -> str:
+    """Say where the series of a finding was at its last good step, and where it ends; empty where it has no such."""
+    series, good = run.find(finding.metric), finding.last_good_step
+    if series is None or good is None or finding.turns or not finding.is_alarm:
+        return ""
+    steps, values = finite(series)
+    before, after = values[: rows_upto(steps, good)], values[rows_upto(steps, good) :]
+    if not len(before) or len(after) < ROWS_OF_END:
+        return ""
+    was, ends = figure(median(before[-ROWS_OF_END:])), figure(median(after[-ROWS_OF_END:]))
+    return f"{_named(finding.metric)} was {was} before, and ends at {ends}" * (was != ends)
+
+
+def _named(metric: str) -> str:
+    """Return a series as a sentence calls it: one that nobody knows by the name that it has."""
+    family, _, part = metric.partition("/")
+    if family not in by_name():
+        return f"`{clean(metric)}`"
+    return f"the {_NAMES.get(family, family.replace('_', ' '))}" + f" of `{clean(part)}`" * bool(part)
+
+
+def _spoken(text: str, run: Run) -> str:
+    """Return a sentence with the series that it begins with as a sentence calls it."""
+    first, _, rest = text.partition(" ")
+    return f"{_named(first)} {rest}" if first in run.series else text
 
 
 def _texts(*texts: str) -> tuple[Item, ...]:

@@ -11,8 +11,7 @@ from stabtree.common.stats import stretches
 from stabtree.common.text import clean
 from stabtree.report.outputs import DEFAULT_OPTIONS, RenderOptions
 from stabtree.report.page import asset
-from stabtree.report.plot import column_of, levels, linear_ticks, log_ticks, short, step_ticks
-from stabtree.report.plot import figure as figure_of
+from stabtree.report.plot import PIXELS, column_of, levels, linear_ticks, log_ticks, short, step_ticks, whole_figure
 from stabtree.report.words import headline, main_finding
 
 if TYPE_CHECKING:
@@ -22,22 +21,37 @@ if TYPE_CHECKING:
     from stabtree.diagnosis.result import Diagnosis
     from stabtree.report.plot import Figure, Strip
 
-WIDTH, LEFT, RIGHT = 880, 76, 28
-PLOT = WIDTH - LEFT - RIGHT
+PLOT, LEFT, RIGHT = PIXELS, 76, 28
+WIDTH = LEFT + PLOT + RIGHT
 COLUMNS = PLOT // 2
-TOP, HEAD, STRIP, SPACE, FOOT = 20, 22, 88, 12, 46  # heights: margin, a strip's name, the strip, below it, the axis
+NARROW = 252  # pixels of the figure on a phone
+TOP, HEAD, STRIP, SPACE = 16, 22, 88, 12  # heights: margin, a strip's name, the strip, below it
+TALL, LOW, TALL_OF_LOW = 220, 40, 104  # heights of the strip that matters most, and of both kinds on a phone
+ENTRY = 18  # the height of a row of the legend
 TITLE, SUBTITLE, LABEL = 28, 20, 17  # of the lines above: both titles, and the label of a mark
 INSET = 6  # between the ends of an axis and the frame
 CROSS = 4  # half the width of a cross
-WORDS = {"onset": "onset at step", "restart": "restart from step", "parting": "they part at"}
+DOT = 8  # the radius of a numbered event
+LETTER = 7  # about how wide a letter is
+# Each sign as a path around its point, and what it is.
+SIGNS = {
+    "cross": ("m-4 -4l8 8m0 -8l-8 8", "NaN or infinite"),
+    "edge": ("m0 -4l-4 7h8Z", "beyond the axis"),
+    "doubt": ("m-5 -5h10v10h-10Z", "last good to first bad"),
+    "trouble": ("m-5 -5h10v10h-10Z", "from there on"),
+    "checkpoint": ("m0 -3l-4 6h8Z", "checkpoint"),
+}
+WORDS = {"onset": "onset at {}", "restart": "restart from {}", "parting": "they part at"}
 MAX_TITLE, MAX_SUBTITLE = 78, 110  # characters
+Box = tuple[int, int]
+"""Where a strip begins from above, and where it ends."""
 
 
 def svg_report(diagnosis: Diagnosis, _options: RenderOptions = DEFAULT_OPTIONS) -> str:
     """Return the picture of a diagnosis under its title; with the title alone where there is nothing to draw."""
-    title, found = headline(diagnosis), figure_of(diagnosis, main_finding(diagnosis), COLUMNS)
+    title, found = headline(diagnosis), whole_figure(diagnosis, main_finding(diagnosis))
     if found is None:
-        return _page(title, diagnosis.run.name, "Nothing to draw.", [], TOP + TITLE + SUBTITLE)
+        return _page(title, diagnosis.run.name, "Nothing to draw.", [], TOP + TITLE + SUBTITLE, PLOT)
     return svg(found, title=title, subtitle=diagnosis.run.name)
 
 
@@ -53,51 +67,64 @@ def svg(figure: Figure, *, title: str = "", subtitle: str = "") -> str:
     """
     labelled = [mark for mark in figure.marks if mark.kind in WORDS]
     head = TOP + TITLE * bool(title) + SUBTITLE * bool(subtitle)
-    top, pitch = head + LABEL * len(labelled), HEAD + STRIP + SPACE
-    bottom = top + pitch * len(figure.strips)
-    tops = [top + pitch * index + HEAD for index in range(len(figure.strips))]
-    grid = step_ticks(figure.first_step, figure.last_step, 8)
-    parts = [_text(_x(figure, step), bottom + 8, f"{step:,}", "axis", "middle") for step in grid]
-    parts.append(_text(WIDTH - RIGHT, bottom + 26, figure.unit, "axis", "end"))
-    for at, strip in zip(tops, figure.strips, strict=True):
-        parts += _strip(figure, strip, grid, at)
-    # Of an onset the line crosses only the strips that moved, where not all did.
-    moved = [(at - HEAD + 4, at + STRIP) for at, strip in zip(tops, figure.strips, strict=True) if strip.moved]
-    for index, mark in enumerate(labelled):
-        stretches = [(head + LABEL * index + 1, bottom - SPACE)]
-        if mark.kind == "onset" and 0 < len(moved) < len(tops):
-            stretches = moved
-        # The line with its step above, in a row of its own.
-        at_mark, y = _x(figure, mark.step), head + LABEL * index + 10
-        line = "".join(f"M{at_mark:g} {start}V{end}" for start, end in stretches)
-        parts.append(f'<path class="{mark.kind}-line" d="{line}"/>')
-        left = at_mark > LEFT + PLOT * 0.75
-        parts.append(_beside(at_mark, y, f"{WORDS[mark.kind]} {mark.label}", mark.kind, gap=6, left=left))
-    parts += [_name(figure, strip, at - 7) for at, strip in zip(tops, figure.strips, strict=True)]
-    x, y = LEFT, bottom + FOOT - 8
-    if any(strip.bad.any() for strip in figure.strips):
-        parts += [_cross(x + CROSS, y - CROSS), _text(x + 14, y, "NaN or infinite", "axis")]
-        x += 124
-    if any(strip.clipped is not None or strip.clipped_low is not None for strip in figure.strips):
-        parts.append(f'<path class="edge" d="M{x + 3} {y - 8}l-4 7h8Z"/>')
-        parts.append(_text(x + 14, y, "beyond the axis", "axis"))
-    return _page(title, subtitle, _description(figure), parts, bottom + FOOT)
+    low, high = (LOW, TALL_OF_LOW) if figure.pixels <= NARROW else (STRIP, TALL)
+    bottom, parts, above = head + LABEL * len(labelled), list[str](), list[str]()
+    grid = step_ticks(figure.first_step, figure.last_step, max(figure.pixels // 95, 3))
+    for strip in figure.strips:
+        box = (bottom + HEAD, bottom + HEAD + (high if strip.tall else low))
+        parts += _strip(figure, strip, grid, box)
+        above += [_name(figure, strip, box[0] - 7), *_events(figure, strip, box)]
+        bottom = box[1] + SPACE
+    parts += [_text(_x(figure, step), bottom + 8, f"{step:,}", "axis", "middle") for step in grid]
+    parts.append(_text(LEFT + figure.pixels, bottom + 26, figure.unit, "axis", "end"))
+    # The line of a mark with its step above, in a row of its own.
+    for y, mark in enumerate(labelled):
+        x, top, words = _x(figure, mark.step), head + LABEL * y, f"{WORDS[mark.kind].format(figure.unit)} {mark.label}"
+        left = x + LETTER * len(words) > LEFT + figure.pixels
+        parts.append(f'<path class="{mark.kind}-line" d="M{x:g} {top + 1}V{bottom - SPACE}"/>')
+        parts.append(_beside(x, top + 10, words, mark.kind, gap=6, left=left))
+    for mark in figure.marks:
+        if mark.kind == "checkpoint":
+            parts.append(_sign("checkpoint", _x(figure, mark.step), bottom - SPACE + 3))
+    entries, bottom = _legend(figure, bottom + 26)
+    return _page(title, subtitle, _description(figure), [*parts, *above, *entries], bottom + 12, figure.pixels)
 
 
-def _page(title: str, subtitle: str, description: str, parts: Iterable[str], height: int) -> str:
+def _legend(figure: Figure, y: int) -> tuple[list[str], int]:
+    """Return the entries beside and below the unit that say what the signs are, and where the last row stands."""
+    used = {mark.kind for mark in figure.marks}
+    for strip in figure.strips:
+        used |= {"cross"} if strip.bad.any() else set()
+        used |= {"edge"} if strip.clipped is not None or strip.clipped_low is not None else set()
+    parts, x, last = [], LEFT, LEFT + figure.pixels - LETTER * len(figure.unit)
+    for kind in (kind for kind in SIGNS if kind in used):
+        wide = 14 + LETTER * len(SIGNS[kind][1])
+        if x > LEFT and x + wide > last:
+            x, y = LEFT, y + ENTRY
+        parts += [_sign(kind, x + CROSS, y - CROSS), _text(x + 14, y, SIGNS[kind][1], "axis")]
+        x += wide + 8
+    return parts, y
+
+
+def _sign(kind: str, x: float, y: float) -> str:
+    return f'<path class="{kind}" d="M{x:.5g} {y:g}{SIGNS[kind][0]}"/>'
+
+
+def _page(title: str, subtitle: str, description: str, parts: Iterable[str], height: int, pixels: int) -> str:
     heads = []
     if title:
         heads.append(_text(LEFT, TOP + 8, _cut(title, MAX_TITLE), "title"))
     if subtitle:
         heads.append(_text(LEFT, TOP + TITLE * bool(title), _cut(subtitle, MAX_SUBTITLE), "axis"))
-    size = f'viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}"'
+    width = LEFT + pixels + RIGHT
+    size = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
     name = ": ".join(filter(None, [clean(subtitle), clean(title)])) or "A training run"
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" class="stabtree" role="img" {size}>',
         f"<title>{escape(name)}</title>",
         f"<desc>{escape(description)}</desc>",
         f"<style>{style()}</style>",
-        f'<rect class="back" width="{WIDTH}" height="{height}"/>',
+        f'<rect class="back" width="{width}" height="{height}"/>',
         *heads,
         *parts,
         "</svg>\n",
@@ -121,62 +148,80 @@ def _x(figure: Figure, step: int) -> float:
 
 
 def _across(columns: Ints, figure: Figure) -> Floats:
-    found: Floats = np.round(LEFT + (columns + 0.5) * (PLOT / figure.columns), 1)
+    found: Floats = np.round(LEFT + (columns + 0.5) * (figure.pixels / figure.columns), 1)
     return found
 
 
-def _down(values: Floats, strip: Strip, top: int) -> Floats:
+def _down(values: Floats, strip: Strip, box: Box) -> Floats:
+    top, bottom = box
     heights = levels(values, strip.low, strip.high, log=strip.log)
-    found: Floats = np.round(top + STRIP - INSET - heights * (STRIP - 2 * INSET), 1)
+    found: Floats = np.round(bottom - INSET - heights * (bottom - top - 2 * INSET), 1)
     return found
 
 
-def _strip(figure: Figure, strip: Strip, grid: Iterable[int], top: int) -> Iterator[str]:
-    yield f'<rect class="frame" x="{LEFT}" y="{top}" width="{PLOT}" height="{STRIP}" rx="3"/>'
-    yield f'<path class="grid" d="{"".join(f"M{_x(figure, step):g} {top}v{STRIP}" for step in grid)}"/>'
+def _strip(figure: Figure, strip: Strip, grid: Iterable[int], box: Box) -> Iterator[str]:
+    top, height = box[0], box[1] - box[0]
+    # What a script needs to read a curve out.
+    data = f'data-low="{strip.low:.9g}" data-high="{strip.high:.9g}" data-log="{strip.log:d}"'
+    data += f' data-first="{figure.first_step}" data-last="{figure.last_step}" data-unit="{figure.unit}"'
+    yield f'<rect class="frame" x="{LEFT}" y="{top}" width="{figure.pixels}" height="{height}" rx="3" {data}/>'
+    for mark in (mark for mark in figure.marks if mark.until):
+        x = _x(figure, mark.step)
+        wide = max(_x(figure, mark.until) - x, 2)
+        yield f'<rect class="{mark.kind}" x="{x:g}" y="{top}" width="{wide:g}" height="{height}"/>'
+    yield f'<path class="grid" d="{"".join(f"M{_x(figure, step):g} {top}v{height}" for step in grid)}"/>'
     if not np.isnan(strip.highs).all():
-        yield from _value_axis(strip, top)
-    lead = next((mark for mark in figure.marks if mark.kind == "first"), None)
-    if strip.first and lead:
-        yield f'<path class="lead" d="M{_x(figure, lead.step):g} {top}V{top + STRIP}"/>'
-    yield from _bad(figure, strip.bad, top)
-    if strip.behind is not None and (others := " ".join(_curve(figure, strip.behind, top))):
-        yield f'<path class="behind" d="{others}"/>'
-    if curve := " ".join(_curve(figure, strip, top)):
-        yield f'<path class="curve" d="{curve}"/>'
+        yield from _value_axis(figure, strip, box)
+    yield from _bad(figure, strip.bad, box)
+    for drawn, kind in ((strip.behind, "behind"), (strip, "curve")):
+        if drawn is not None and (curve := " ".join(_curve(figure, drawn, box))):
+            yield f'<path class="{kind}" d="{curve}"/>'
     if strip.clipped is not None:
         yield from _beyond(figure, strip.highs - strip.high, strip.clipped, top, 1)
     if strip.clipped_low is not None:
-        yield from _beyond(figure, strip.low - strip.lows, strip.clipped_low, top + STRIP, -1)
+        yield from _beyond(figure, strip.low - strip.lows, strip.clipped_low, box[1], -1)
+
+
+def _events(figure: Figure, strip: Strip, box: Box) -> Iterator[str]:
+    """Yield the numbers of the events of a series, each on its curve: where that is cut, at the last row before."""
+    filled = np.flatnonzero(~np.isnan(strip.highs))
+    for mark in figure.marks:
+        if mark.kind == "event" and mark.metric == strip.metric and len(filled):
+            column = column_of(np.array([mark.step]), figure.first_step, figure.last_step, figure.columns)
+            at = filled[max(int(np.searchsorted(filled, column[0], side="right")) - 1, 0)]
+            x, y = _x(figure, mark.step), float(_down(strip.highs[at : at + 1], strip, box)[0])
+            y = min(max(y, box[0] + DOT), box[1] - DOT)
+            circle = f'<circle cx="{x:g}" cy="{y:g}" r="{DOT}"/>'
+            yield f'<g class="event">{circle}{_text(x, y + 4, mark.label, "number", "middle")}</g>'
 
 
 def _name(figure: Figure, strip: Strip, y: int) -> str:
-    notes, lead = "", next((mark for mark in figure.marks if mark.kind == "first"), None)
+    notes = ""
     if strip.log:
         notes += '<tspan class="axis" dx="8">log scale</tspan>'
     if strip.first:
-        at = escape(f", at {figure.unit} {lead.label}") if lead else ""
-        notes += f'<tspan class="mark" dx="8">moved first{at}</tspan>'
-    return f'<text class="name" x="{LEFT}" y="{y}">{escape(clean(strip.metric, 60))}{notes}</text>'
+        notes += f'<tspan class="mark" dx="8">{"first" if figure.pixels <= NARROW else "moved first"}</tspan>'
+    name = escape(clean(strip.metric, figure.pixels // 2 // LETTER))
+    return f'<text class="name" x="{LEFT}" y="{y}">{name}{notes}</text>'
 
 
-def _value_axis(strip: Strip, top: int) -> Iterator[str]:
-    marks = (log_ticks if strip.log else linear_ticks)(strip.low, strip.high, 4)
-    heights = _down(np.array(marks), strip, top).tolist()
+def _value_axis(figure: Figure, strip: Strip, box: Box) -> Iterator[str]:
+    marks = (log_ticks if strip.log else linear_ticks)(strip.low, strip.high, 3 + (box[1] - box[0]) // 70)
+    heights = _down(np.array(marks), strip, box).tolist()
     # As many digits as it takes for them to differ.
     tries = ([short(mark, digits) for mark in marks] for digits in range(3, 8))
     names = next((names for names in tries if len(set(names)) == len(names)), [])
     for height, name in zip(heights, names, strict=False):
-        yield f'<path class="grid" d="M{LEFT} {height:g}h{PLOT}"/>'
+        yield f'<path class="grid" d="M{LEFT} {height:g}h{figure.pixels}"/>'
         yield _text(LEFT - 8, height + 4, name, "axis", "end")
 
 
-def _curve(figure: Figure, strip: Strip, top: int) -> Iterator[str]:
+def _curve(figure: Figure, strip: Strip, box: Box) -> Iterator[str]:
     """Yield the band between the lowest and the highest values, a closed path for each stretch that is joined."""
     filled = np.flatnonzero(~np.isnan(strip.highs))
     xs = _across(filled, figure).tolist()
-    upper = _down(strip.highs[filled], strip, top).tolist()
-    lower = _down(strip.lows[filled], strip, top).tolist()
+    upper = _down(strip.highs[filled], strip, box).tolist()
+    lower = _down(strip.lows[filled], strip, box).tolist()
     starts = [0, *(np.flatnonzero(~strip.joined[filled][1:]) + 1).tolist(), len(filled)]
     for start, end in pairwise(starts):
         there = [f"{x:g} {y:g}" for x, y in zip(xs[start:end], upper[start:end], strict=True)]
@@ -185,23 +230,18 @@ def _curve(figure: Figure, strip: Strip, top: int) -> Iterator[str]:
             yield f"M{'L'.join([*there, *reversed(back)])}Z"
 
 
-def _bad(figure: Figure, bad: Bools, top: int) -> Iterator[str]:
+def _bad(figure: Figure, bad: Bools, box: Box) -> Iterator[str]:
     """Yield a band behind each stretch with values that are not finite, and crosses above it that don't touch."""
-    wide = PLOT / figure.columns
+    wide = figure.pixels / figure.columns
     last = -np.inf
     for start, end in stretches(bad):
         x, width = LEFT + start * wide, (end - start) * wide
-        yield f'<rect class="lost" x="{x:.1f}" y="{top}" width="{width:.1f}" height="{STRIP}"/>'
+        yield f'<rect class="lost" x="{x:.1f}" y="{box[0]}" width="{width:.1f}" height="{box[1] - box[0]}"/>'
         for column in range(start, end):
             middle = LEFT + (column + 0.5) * wide
             if middle - last >= 3 * CROSS:
                 last = middle
-                yield _cross(middle, top + INSET + CROSS)
-
-
-def _cross(x: float, y: float) -> str:
-    sides = f"l{2 * CROSS} {2 * CROSS}m0 {-2 * CROSS}l{-2 * CROSS} {2 * CROSS}"
-    return f'<path class="cross" d="M{x - CROSS:.1f} {y - CROSS:g}{sides}"/>'
+                yield _sign("cross", middle, box[0] + INSET + CROSS)
 
 
 def _beyond(figure: Figure, excess: Floats, extreme: float, edge: int, down: int) -> Iterator[str]:
@@ -212,7 +252,7 @@ def _beyond(figure: Figure, excess: Floats, extreme: float, edge: int, down: int
     yield f'<path class="edge" d="{"".join(f"M{x:g} {edge - 2 * down}l-4 {7 * down}h8Z" for x in xs)}"/>'
     x = xs[int(np.argmax(excess[peaks]))]
     y = edge + 19 if down > 0 else edge - 12
-    yield _beside(x, y, short(extreme), "beyond", gap=8, left=x > WIDTH / 2)
+    yield _beside(x, y, short(extreme), "beyond", gap=8, left=x > LEFT + figure.pixels / 2)
 
 
 def _beside(x: float, y: float, text: str, kind: str, *, gap: int, left: bool) -> str:
@@ -227,7 +267,11 @@ def _description(figure: Figure) -> str:
     if any(strip.behind is not None for strip in figure.strips):
         parts.append("The course of the good runs is drawn behind that of the bad one.")
     parts += [f"{clean(strip.metric)} moved first." for strip in figure.strips if strip.first]
-    parts += [f"{WORDS[mark.kind].capitalize()} {mark.label}." for mark in figure.marks if mark.kind in WORDS]
+    parts += [
+        f"{WORDS[mark.kind].format(figure.unit).capitalize()} {mark.label}."
+        for mark in figure.marks
+        if mark.kind in WORDS
+    ]
     parts += [f"{clean(strip.metric)} is NaN or infinite in places." for strip in figure.strips if strip.bad.any()]
     return " ".join(parts)
 

@@ -167,23 +167,23 @@ def other_half(diagnosis: Diagnosis) -> tuple[str, str]:
     if main is not None and ENDING in main.leaf.events:
         states = (item for item in diagnosis.findings if item.is_alarm and ENDING not in item.leaf.events)
         state = next(states, None)
-        return "State: ", step_prefix(state) + finding_title(state) if state else _progress(diagnosis.run)
+        moved = progress(diagnosis.run)
+        healthy = f"no other fault; {moved}" if moved else ""
+        return "State: ", step_prefix(state) + finding_title(state) if state else healthy
     parts = chain.from_iterable(item.parts for item in diagnosis.findings)
     ended = next((item for item in parts if ENDING in item.leaf.events), None)
     told = ended is not None and ended.leaf.unended and main is None  # by the headline
     return ("Ended: ", finding_title(ended)) if ended is not None and not told else ("", "")
 
 
-def _progress(run: Run) -> str:
+def progress(run: Run) -> str:
     """Say how the outcome moved up to the end; empty where it has too few rows to tell."""
     name = context_of(run).outcome.value or "loss"
     series = run.find(name)
     if series is None or len(finite(series)[1]) < 2:
         return ""
     values = finite(series)[1]
-    return (
-        f"no other fault; {name} went from {figure(values[0])} to {figure(values[-1])} in {counted(len(values), 'row')}"
-    )
+    return f"{name} went from {figure(values[0])} to {figure(values[-1])} in {counted(len(values), 'row')}"
 
 
 def _too_little(diagnosis: Diagnosis) -> str:
@@ -236,6 +236,18 @@ def _needs_nothing(item: Incident) -> bool:
     """Whether a finding is a note that needs no action."""
     idle = item.leaf.unended or item.leaf.fix.startswith(NOTHING)
     return item.leaf.severity is Severity.NOTE and idle
+
+
+def restart_brief(finding: Incident) -> str:
+    """Return which checkpoint to take, in a few words; empty where there is none."""
+    restart = finding.restart
+    if restart is None or not restart.has_older:
+        return ""
+    best = restart.take is Take.BEST
+    if restart.checkpoint_step is not None:
+        return f"{'use' if best else 'restart from'} {restart.checkpoint_step:,}"
+    step = f"{restart.up_to_step:,}"
+    return f"use a checkpoint near {step}" if best else f"restart from {step} or before"
 
 
 def ignored_problems(diagnosis: Diagnosis) -> list[Incident]:

@@ -16,6 +16,8 @@ from stabtree.loaders import load_run
 from stabtree.report.html import html
 from stabtree.report.model import Report
 from stabtree.report.outputs import RenderOptions
+from stabtree.report.page import asset
+from stabtree.report.sections import story
 from stabtree.report.words import answer_word, seen
 from stabtree.run import LogLine, Run, Setting
 from stabtree.tree.load import load_trees
@@ -89,8 +91,8 @@ def hostile_run() -> Run:
 
 
 @pytest.mark.parametrize("path", RUNS, ids=lambda path: path.name)
-def test_a_page_says_what_the_report_says_in_its_order(path: Path) -> None:
-    """Every word of the report stands on the page, and the sections follow one another as on the screen."""
+def test_a_page_says_what_the_report_says_the_chart_first(path: Path) -> None:
+    """Every word of the report stands on the page: the chart and what to do first, what nobody needs to act folded."""
     diagnosis = found(load_run(path))
     told = Report(diagnosis, 1)
     shown = Parts(html(diagnosis, RenderOptions(exit_code=1))).text
@@ -103,14 +105,32 @@ def test_a_page_says_what_the_report_says_in_its_order(path: Path) -> None:
     texts += [text for item in told.open for text in (item.text, item.how, *item.unlocks)]
     for text in texts:
         assert flat(text) in shown
-    heads = ["The rows", "Charts", "What it means", "Do now", "Causes", "Log next", "Also found"]
-    heads += [told.closing, "Everything else", "Path"]
+    heads = ["Charts", "Do now", "What it means", "What happened, in order", "The rows"]
+    heads += [told.closing, "Everything else", "Also found", "Path"]
     places = [shown.index(flat(head), shown.index(flat(told.facts))) for head in heads if head in shown]
     assert places == sorted(places)
 
 
+STORIES = {
+    "phase19/fp16-overflow": "The weight norm of `blocks` grew from 14.1 to 124,000 (661 to 730), the gradient norm is",
+    "phase19/spike-bad-batch": "The gradient norm jumped from 2.58 to 134 (466), the loss jumped from 0.705 to 19.2",
+    "phase19/loss-ends": "The loss is logged up to 454, then it is missing in 1 rows up to 455.",
+    "healthy/smooth": "The eval loss went from 2.52 to 0.541 in 10 rows. No NaN, no spike, precision sound, no",
+}
+
+
+def test_a_page_tells_its_story_and_draws_what_was_logged() -> None:
+    """What moved and broke, with numbers; its events and stretches on the curves; of a healthy run all curves."""
+    for name, told in STORIES.items():
+        diagnosis = found(load_run(FIXTURES / name))
+        assert story(Report(diagnosis)).startswith(told)
+        drawn = [attrs.get("class") for _, attrs in Parts(html(diagnosis)).elements]
+        assert name not in ("phase19/fp16-overflow", "healthy/smooth") or drawn.count("frame") in (4 + 3, 2 * 4)
+        assert "overflow" not in name or {"event", "doubt", "trouble", "checkpoint", "restart-line"} <= {*drawn}
+
+
 @pytest.mark.parametrize("run", [load_run(OVERFLOW), hostile_run()], ids=["plain", "hostile"])
-def test_a_page_asks_nothing_of_the_network_and_runs_nothing(run: Run) -> None:
+def test_a_page_asks_nothing_of_the_network_and_runs_nothing_but_its_own(run: Run) -> None:
     """No address to load from, no handler or style in an element, and a policy that allows just what is inside."""
     diagnosis = found(run)
     page, told = html(diagnosis), diagnosis.findings[0]
@@ -128,7 +148,7 @@ def test_a_page_asks_nothing_of_the_network_and_runs_nothing(run: Run) -> None:
             assert not re.search(r"url\(|@import", data)
         digest = base64.b64encode(hashlib.sha256(data.encode()).digest()).decode()
         assert f"'sha256-{digest}'" in next(part for part in policy.split(";") if f"{name}-src" in part)
-    assert "script" not in {name for name, _ in parts.elements}
+    assert [data for name, _, data in parts.inline if name == "script"] == [asset("page.js")]
 
 
 def test_hostile_names_and_lines_are_text() -> None:

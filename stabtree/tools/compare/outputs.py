@@ -349,7 +349,7 @@ def _charts(comparison: Comparison) -> html.Markup:
     if len(good) > 1:
         behind = f"the {len(good)} good runs, from the lowest to the highest"
     keys = (html.key("line", f"bad: {bad}"), html.key("line behind", behind))
-    return html.charts(overlay(comparison, COLUMNS, 5), "One over the other", keys)
+    return html.charts({"wide": overlay(comparison, COLUMNS, 5)}, "One over the other", keys)
 
 
 def overlay(comparison: Comparison, columns: int, max_strips: int = 3) -> Figure | None:
