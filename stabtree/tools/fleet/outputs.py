@@ -22,6 +22,7 @@ from stabtree.report.markdown import code, escape, folded, paged, table
 from stabtree.report.outputs import CSV, DEFAULT_OPTIONS, HTML, JSON, JSONL, MARKDOWN, SCREEN, RenderOptions, output
 from stabtree.report.page import BADGES, new_page
 from stabtree.tools.fleet.record import record_of, worst_first
+from stabtree.tools.fleet.sweep import Sweep
 from stabtree.tools.fleet.table import RunGroup, Summary, next_command, screen, word
 from stabtree.tree.model import Severity
 
@@ -31,11 +32,12 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from stabtree.diagnosis.result import Diagnosis
+    from stabtree.run import ConfigScalar
     from stabtree.tools.fleet.record import Record
 
 COLUMNS = (
     *("path", "run", "verdict", "leaf", "section", "title", "onset_step", "restart_step"),
-    *("rows", "last_step", "more", "seconds", "problem", "badge"),
+    *("rows", "last_step", "more", "seconds", "problem", "badge", "label"),
 )
 """The columns; new ones are only added behind them. The exit code is that of `verdict`; the screen counts `badge`."""
 MAX_CELL, MAX_LINE = 4000, 400
@@ -46,9 +48,10 @@ _BEGINS_A_FORMULA = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")  # some take the
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
 
 
-def row(record: Record) -> dict[str, str | int | float | None]:
-    """Return a run by columns."""
+def row(record: Record, varied: Iterable[str] = ()) -> dict[str, ConfigScalar | None]:
+    """Return a run by columns, those of the settings that vary last."""
     values = {name: getattr(record, name, "") for name in COLUMNS} | {"seconds": round(record.seconds, 4)}
+    values |= {key: record.settings.get(key) for key in varied}
     if record.verdict == UNREAD:
         values |= {"title": "", "rows": None, "more": None, "problem": record.title}
     return values
@@ -56,15 +59,16 @@ def row(record: Record) -> dict[str, str | int | float | None]:
 
 def csv_lines(records: Iterable[Record], _look: RenderOptions = DEFAULT_OPTIONS) -> Iterator[str]:
     """Yield a line a run below a header; no cell is a formula, none holds a line break."""
-    stream = io.StringIO()
+    rows, stream = list(records), io.StringIO()
+    varied = Sweep(rows).varied
     writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    for record in records:
-        writer.writerow([_cell(value) for value in row(record).values()])
+    writer.writerow((*COLUMNS, *varied))
+    for record in rows:
+        writer.writerow([_cell(value) for value in row(record, varied).values()])
     yield stream.getvalue()
 
 
-def _cell(value: str | float | None) -> str | float | None:
+def _cell(value: ConfigScalar | None) -> ConfigScalar | None:
     """Return text that spreadsheets show as text: what would begin a formula gets an apostrophe before it."""
     if not isinstance(value, str):
         return value
@@ -80,8 +84,11 @@ def frame(records: Iterable[Record]) -> pd.DataFrame:
     texts = ("path", "run", "leaf", "section", "title", "problem")
     order = pd.CategoricalDtype([*map(str, reversed(ORDER))], ordered=True)
     types = {**dict.fromkeys(whole, "Int64"), **dict.fromkeys(texts, "string"), "seconds": "float64"}
-    rows = pd.DataFrame(map(row, records), columns=list(COLUMNS), dtype=object)  # a float would round a large step
-    return rows.astype({**types, "verdict": order, "badge": order})
+    runs = list(records)
+    varied = Sweep(runs).varied
+    rows = [row(run, varied) for run in runs]
+    table = pd.DataFrame(rows, columns=[*COLUMNS, *varied], dtype=object)  # a float would round a large step
+    return table.astype({**types, "verdict": order, "badge": order}).infer_objects()
 
 
 def jsonl(records: Iterable[Record], _look: RenderOptions = DEFAULT_OPTIONS) -> Iterator[str]:
@@ -92,15 +99,20 @@ def jsonl(records: Iterable[Record], _look: RenderOptions = DEFAULT_OPTIONS) -> 
 
 
 def to_json(records: Iterable[Record], _look: RenderOptions = DEFAULT_OPTIONS) -> Iterator[str]:
-    """Yield `{"schema": 1, "runs": [...], "verdict": worst}`, each run as in `jsonl`."""
-    worst, last = str(Severity.OK), ""
+    """Yield `{"schema": 1, "runs": [...], "verdict": worst, ...}`, each run as in `jsonl`, and what a sweep varies."""
+    worst, last, rows = str(Severity.OK), "", list(records)
     yield f'{{\n  "schema": {SCHEMA},\n  "runs": [\n'
-    for record in records:
+    for record in rows:
         worst = min(worst, record.verdict, key=ORDER.index)
         if last:
             yield f"{last},\n"
         last = indent(written(json.loads(record.data)).rstrip("\n"), "    ")
-    yield f'{last}\n  ],\n  "verdict": "{UNKNOWN if worst == UNREAD else worst}"\n}}\n'
+    sweep = Sweep(rows)
+    rest = {
+        "verdict": UNKNOWN if worst == UNREAD else worst,
+        "varied": [{"key": key, "split": sweep.splits.get(key, "")} for key in sweep.varied],
+    }
+    yield f"{last}\n  ],\n{written(rest).removeprefix('{').lstrip(chr(10))}"
 
 
 def headlines(records: Iterable[Record], look: RenderOptions = DEFAULT_OPTIONS) -> Iterator[str]:
@@ -119,7 +131,7 @@ def markdown(records: Iterable[Record], _look: RenderOptions = DEFAULT_OPTIONS) 
     summary = Summary(records)
     few = not summary.grouped
     shown = summary.records if few else summary.calling[:MAX_RUNS]
-    parts = [f"### {summary.headline}", escape(summary.where)]
+    parts = [f"### {summary.headline}", escape(summary.where), *map(escape, summary.sweep.splits.values())]
     if not few:
         groups = []
         for group in summary.groups[:MAX_GROUPS]:
@@ -131,7 +143,7 @@ def markdown(records: Iterable[Record], _look: RenderOptions = DEFAULT_OPTIONS) 
         cells = [[word(run.badge), escape(summary.name(run)), run.onset, escape(run.title)] for run in shown]
         runs = table(("verdict", "run", "step", "what was found"), cells)
         if not few:
-            runs = folded(f"The worst {len(shown):,} of {len(summary.calling):,} runs that are not healthy", runs)
+            runs = folded(f"The worst {len(shown):,} of {len(summary.calling):,} runs that are not ok", runs)
         parts += [runs, "The worst in full:", code(next_command(shown[0], "--output markdown"))]
     yield paged(*parts)
 

@@ -17,6 +17,8 @@ from stabtree.judging.verdict import ORDER, UNREAD
 from stabtree.report.outputs import DEFAULT_OPTIONS, RenderOptions
 from stabtree.report.page import BADGES, counted, new_page, styled
 from stabtree.tools.fleet.record import CELLS, spark
+from stabtree.tools.fleet.sweep import Sweep
+from stabtree.tools.fleet.sweep import shown as shown_value
 from stabtree.tree.model import Severity
 
 if TYPE_CHECKING:
@@ -30,6 +32,7 @@ MIN_GROUPED = 4  # runs; a table of fewer says more
 WORST = 20  # of more runs, those that are listed
 MAX_GROUPS, MAX_EXAMPLES, MAX_NAME = 30, 3, 1000
 MIN_NAME, MIN_TITLE = 16, 12  # characters that a run's name, and what was found, may always have
+LEAST_TEXT = 30  # columns that settings leave to what was found
 NARROW = 72  # columns below which no small line is drawn
 BADGE = 13  # columns of a badge with a space behind it
 _OWN_NUMBERS = re.compile(r" \([^()]* → [^()]*\)")  # of one run: (lr 0.003 → 0.0015)
@@ -73,6 +76,7 @@ class Summary:
 
     Attributes:
         records: all of them.
+        sweep: what differs between them.
         calling: those that are not healthy.
         counts: how many runs have each verdict, as it is shown.
         folder: the folder in which all paths are, to be named once; empty where there is none.
@@ -83,6 +87,8 @@ class Summary:
 
     def __init__(self, records: Iterable[Record]) -> None:
         self.records = list(records)
+        self.sweep = Sweep(self.records)
+        self.labels = Counter(run.label for run in self.records)
         self.calling = [run for run in self.records if run.badge != Severity.OK]
         self.counts = Counter(run.badge for run in self.records)
         folders = [f"{run.path.rstrip('/').rpartition('/')[0]}/" for run in self.records]
@@ -104,20 +110,28 @@ class Summary:
         return len(self.records) > FEW or alike
 
     @property
+    def title(self) -> str:
+        """How many runs there are, and in how many of them something is wrong."""
+        alarms, runs = sum(self.counts[level] for level in Severity if level.is_alarm), counted(len(self.records), "run")
+        return f"{alarms:,} of {runs} {'has' if alarms == 1 else 'have'} a warning or worse" if alarms else runs
+
+    @property
     def headline(self) -> str:
         """How many runs there are of each verdict, in a line."""
         parts = [f"{self.counts[badge]:,} {word(badge)}" for badge in ORDER if self.counts[badge]]
         noted = sum(run.badge == Severity.OK != run.verdict for run in self.records)  # `--fail-on note` fails for these
         if noted:
             parts[-1] += f" ({noted:,} with notes)"
-        return f"{counted(len(self.records), 'run')}{': ' * bool(parts)}{', '.join(parts)}"
+        return f"{self.title}{': ' * bool(parts)}{', '.join(parts)}"
 
     def share(self, group: RunGroup) -> str:
         """Return how many of all runs are in a group."""
         return f"{len(group.runs):,} of {len(self.records):,}"
 
     def name(self, record: Record) -> str:
-        """Return a run's name without the folder that all share."""
+        """Return what people call a run: its label, with its path where two share it; else its path below all runs."""
+        if record.label and self.labels[record.label] == 1:
+            return clean(record.label, MAX_NAME)
         return clean(record.name.removeprefix(self.folder), MAX_NAME) or "?"
 
 
@@ -166,7 +180,10 @@ def screen(records: Iterable[Record], look: RenderOptions = DEFAULT_OPTIONS, *, 
 def _screen(records: Iterable[Record], look: RenderOptions, worst: int) -> Iterator[str]:
     summary = Summary(records)
     page = new_page(look)
-    page.line((summary.headline, "heading"), (f"  {summary.where}", "dim"))
+    page.line((summary.headline, "heading"))
+    page.line((summary.where, "dim"))
+    for sentence in summary.sweep.splits.values():
+        page.item(("→", "ok word"), [(sentence, "")], indent=0, head_width=2)
     if len(summary.records) > FEW or (summary.grouped and not worst):
         _groups(page, summary, advised=worst > 0)
         shown = summary.calling[:worst]
@@ -178,7 +195,9 @@ def _screen(records: Iterable[Record], look: RenderOptions, worst: int) -> Itera
     rest = len(summary.calling) - len(shown)
     if worst and rest > 0:
         more = f"--worst {len(summary.calling)}, or --output csv=runs.csv"
-        page.line((f"and {rest:,} more that are not healthy: {more}", ""))
+        page.line((f"and {rest:,} more that are not ok: {more}", ""))
+    if any(record.more for record in shown):
+        page.item(("+1", "dim"), [("one more finding in that run: diagnose it to see all", "dim")], indent=0, head_width=4)
     for note in summary.notes:
         page.item(("·", "dim"), [(note, "dim")], indent=0, head_width=2)
     yield inert(page.text())
@@ -210,28 +229,44 @@ def _groups(page: Page, summary: Summary, *, advised: bool) -> None:
 
 def _listed(page: Page, shown: Sequence[Record], summary: Summary, look: RenderOptions) -> None:
     """Add the heads and a line a run, those of one verdict below its badge."""
-    longest = max(MIN_NAME, look.width * 2 // 5)
+    longest = max(MIN_NAME, look.width // (4 if summary.sweep.varied else 3))
     names = [page.plain(_tail(page.plain(summary.name(record)), longest)) for record in shown]
     steps = [run.onset or "–" * (run.verdict != UNREAD) for run in shown]
     step_width = max(map(len, ("step", *steps)))
     drawn = look.width >= NARROW and any(record.spark for record in shown)
     name_width = max(styled([(text, "")]).cell_len for text in ("run", *names))
-    widths = (name_width + 2, *[CELLS + 2] * drawn, step_width + 2)
+    taken = 2 + name_width + 2 + (CELLS + 2) * drawn + step_width + 2
+    settings, setting_widths = _columns(shown, summary, look.width - taken - LEAST_TEXT)
+    widths = (name_width + 2, *setting_widths, *[CELLS + 2] * drawn, step_width + 2)
 
-    def row(name: str, loss: str, step: str, text: str, style: str = "") -> list[Piece]:
+    def row(name: str, values: Sequence[str], loss: str, step: str, text: str, style: str = "") -> list[Piece]:
         curve = [(loss, style or "curve")] * drawn
-        return [(name, style), *curve, (f"{step:>{step_width}}", style or "number"), (text, style)]
+        middle = [(value, style or "number") for value in values]
+        return [(name, style), *middle, *curve, (f"{step:>{step_width}}", style or "number"), (text, style)]
 
     page.blank()
-    page.rows([row("run", "loss", "step", "what was found", "dim")], indent=2, widths=widths)
-    for badge, members in groupby(zip(shown, names, steps, strict=True), key=lambda cell: cell[0].badge):
+    page.rows([row("run", settings[0], "loss", "step", "what was found", "dim")], indent=2, widths=widths)
+    for badge, members in groupby(zip(shown, names, settings[1:], steps, strict=True), key=lambda cell: cell[0].badge):
         page.blank()
         page.rows([[_badge(badge), (counted(summary.counts[badge], "run"), "dim")]], indent=0, widths=(BADGE,))
         rows = []
-        for record, name, step in members:
+        for record, name, values, step in members:
             text = f"{record.title} {record.others}".rstrip()
-            rows.append(row(name, spark(record.spark, ascii=look.ascii), step, text))
+            rows.append(row(name, values, spark(record.spark, ascii=look.ascii), step, text))
         page.rows(rows, indent=2, widths=widths)
+
+
+def _columns(shown: Sequence[Record], summary: Summary, room: int) -> tuple[list[list[str]], list[int]]:
+    """Return the varied settings that there is room for, as a row of heads and a row a run, and their widths."""
+    columns: list[list[str]] = []
+    widths: list[int] = []
+    for key in summary.sweep.varied:
+        column = [key, *(shown_value(record.settings.get(key)) for record in shown)]
+        width = max(map(len, column))
+        if sum(widths) + width + 2 <= room:
+            columns.append([f"{value:>{width}}" if key in summary.sweep.numbers else value for value in column])
+            widths.append(width + 2)
+    return [[column[index] for column in columns] for index in range(len(shown) + 1)], widths
 
 
 def _badge(badge: str) -> Piece:
