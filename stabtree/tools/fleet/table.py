@@ -112,7 +112,10 @@ class Summary:
     @property
     def title(self) -> str:
         """How many runs there are, and in how many of them something is wrong."""
-        alarms, runs = sum(self.counts[level] for level in Severity if level.is_alarm), counted(len(self.records), "run")
+        alarms, runs = (
+            sum(self.counts[level] for level in Severity if level.is_alarm),
+            counted(len(self.records), "run"),
+        )
         return f"{alarms:,} of {runs} {'has' if alarms == 1 else 'have'} a warning or worse" if alarms else runs
 
     @property
@@ -197,7 +200,9 @@ def _screen(records: Iterable[Record], look: RenderOptions, worst: int) -> Itera
         more = f"--worst {len(summary.calling)}, or --output csv=runs.csv"
         page.line((f"and {rest:,} more that are not ok: {more}", ""))
     if any(record.more for record in shown):
-        page.item(("+1", "dim"), [("one more finding in that run: diagnose it to see all", "dim")], indent=0, head_width=4)
+        page.item(
+            ("+1", "dim"), [("one more finding in that run: diagnose it to see all", "dim")], indent=0, head_width=4
+        )
     for note in summary.notes:
         page.item(("·", "dim"), [(note, "dim")], indent=0, head_width=2)
     yield inert(page.text())
