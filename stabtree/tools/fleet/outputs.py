@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import re
 from functools import partial
 from textwrap import indent
 from typing import TYPE_CHECKING
@@ -22,7 +21,6 @@ from stabtree.report.markdown import code, escape, folded, paged, table
 from stabtree.report.outputs import CSV, DEFAULT_OPTIONS, HTML, JSON, JSONL, MARKDOWN, SCREEN, RenderOptions, output
 from stabtree.report.page import BADGES, new_page
 from stabtree.tools.fleet.record import record_of, worst_first
-from stabtree.tools.fleet.sweep import Sweep
 from stabtree.tools.fleet.table import RunGroup, Summary, next_command, screen, word
 from stabtree.tree.model import Severity
 
@@ -45,7 +43,6 @@ MAX_RUNS = 100  # a forge takes some 65,000 characters of a comment
 MAX_GROUPS = 30
 FAILED = (Severity.CRITICAL, Severity.WARNING)  # verdicts of runs that are worth a report behind the groups
 _BEGINS_A_FORMULA = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")  # some take the last four, wide forms, for the first
-_NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
 
 
 def row(record: Record, varied: Iterable[str] = ()) -> dict[str, ConfigScalar | None]:
@@ -60,7 +57,7 @@ def row(record: Record, varied: Iterable[str] = ()) -> dict[str, ConfigScalar | 
 def csv_lines(records: Iterable[Record], _look: RenderOptions = DEFAULT_OPTIONS) -> Iterator[str]:
     """Yield a line a run below a header; no cell is a formula, none holds a line break."""
     rows, stream = list(records), io.StringIO()
-    varied = Sweep(rows).varied
+    varied = Summary(rows).varied
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow((*COLUMNS, *varied))
     for record in rows:
@@ -85,7 +82,7 @@ def frame(records: Iterable[Record]) -> pd.DataFrame:
     order = pd.CategoricalDtype([*map(str, reversed(ORDER))], ordered=True)
     types = {**dict.fromkeys(whole, "Int64"), **dict.fromkeys(texts, "string"), "seconds": "float64"}
     runs = list(records)
-    varied = Sweep(runs).varied
+    varied = Summary(runs).varied
     rows = [row(run, varied) for run in runs]
     table = pd.DataFrame(rows, columns=[*COLUMNS, *varied], dtype=object)  # a float would round a large step
     return table.astype({**types, "verdict": order, "badge": order}).infer_objects()
@@ -94,8 +91,7 @@ def frame(records: Iterable[Record]) -> pd.DataFrame:
 def jsonl(records: Iterable[Record], _look: RenderOptions = DEFAULT_OPTIONS) -> Iterator[str]:
     """Yield a line a run: the object of `diagnose --json` with its path as `source`, or why it can't be read."""
     for record in records:
-        # Escapes, since no terminal or pipe can garble them.
-        yield f"{inert_json(_NOT_ASCII.sub(lambda found: json.dumps(found[0])[1:-1], record.data))}\n"
+        yield f"{inert_json(record.data)}\n"
 
 
 def to_json(records: Iterable[Record], _look: RenderOptions = DEFAULT_OPTIONS) -> Iterator[str]:
@@ -107,10 +103,10 @@ def to_json(records: Iterable[Record], _look: RenderOptions = DEFAULT_OPTIONS) -
         if last:
             yield f"{last},\n"
         last = indent(written(json.loads(record.data)).rstrip("\n"), "    ")
-    sweep = Sweep(rows)
+    summary = Summary(rows)
     rest = {
         "verdict": UNKNOWN if worst == UNREAD else worst,
-        "varied": [{"key": key, "split": sweep.splits.get(key, "")} for key in sweep.varied],
+        "varied": [{"key": key, "split": summary.splits.get(key, "")} for key in summary.varied],
     }
     yield f"{last}\n  ],\n{written(rest).removeprefix('{').lstrip(chr(10))}"
 
@@ -131,7 +127,7 @@ def markdown(records: Iterable[Record], _look: RenderOptions = DEFAULT_OPTIONS) 
     summary = Summary(records)
     few = not summary.grouped
     shown = summary.records if few else summary.calling[:MAX_RUNS]
-    parts = [f"### {summary.headline}", escape(summary.where), *map(escape, summary.sweep.splits.values())]
+    parts = [f"### {summary.headline}", escape(summary.where), *map(escape, summary.splits.values())]
     if not few:
         groups = []
         for group in summary.groups[:MAX_GROUPS]:

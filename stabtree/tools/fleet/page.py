@@ -12,8 +12,7 @@ from stabtree.report.html import CLOSING, NOTHING, Markup, badge, opening, tag
 from stabtree.report.outputs import DEFAULT_OPTIONS, RenderOptions
 from stabtree.report.page import asset, counted
 from stabtree.tools.fleet.record import WIDE, levels
-from stabtree.tools.fleet.sweep import SEED, shown
-from stabtree.tools.fleet.table import Summary, next_command, word
+from stabtree.tools.fleet.table import SEED, Summary, next_command, value_text, word
 from stabtree.tree.model import Severity
 
 if TYPE_CHECKING:
@@ -49,7 +48,7 @@ def page(records: Iterable[Record], _look: RenderOptions = DEFAULT_OPTIONS) -> I
         tag("h2", "Runs", id="runs"),
         tag("p", left_out, class_="careful") if rest else NOTHING,
         Markup('<div class="list" tabindex="0" role="region" aria-labelledby="runs"><table><thead>'),
-        tag("tr", *(tag("th", head, scope="col") for head in ("verdict", "run", *summary.sweep.varied, *HEADS))),
+        tag("tr", *(tag("th", head, scope="col") for head in ("verdict", "run", *summary.varied, *HEADS))),
         Markup("</thead><tbody>"),
         *(_row(summary, record) for record in rows),
         Markup("</tbody></table></div></section>"),
@@ -79,11 +78,10 @@ def _header(summary: Summary) -> Markup:
 
 def _settings(summary: Summary) -> Markup:
     """Return what splits the runs, and each number that varies against the loss at the end."""
-    sweep = summary.sweep
-    plots = [_plot(summary, key) for key in sweep.varied if key in sweep.numbers and key != SEED]
+    plots = [_plot(summary, key) for key in summary.varied if key in summary.numbers and key != SEED]
     if not any(plots):
         return NOTHING
-    told = [tag("p", tag("b", f"{sentence[0].upper()}{sentence[1:]}")) for sentence in sweep.splits.values()]
+    told = [tag("p", tag("b", f"{sentence[0].upper()}{sentence[1:]}")) for sentence in summary.splits.values()]
     drawn = tag("div", *plots, class_="plots")
     head = tag("h2", "What varies", id="varied")
     return tag("section", head, *told, drawn, tag("p", KEY, class_="quiet"), aria_labelledby="varied")
@@ -102,7 +100,7 @@ def _plot(summary: Summary, key: str) -> Markup:
     points = []
     for run, end, x in zip(runs, ends, across, strict=True):
         y = TOP if end is None else next(heights)
-        about = f"{summary.name(run)}: {key} {shown(run.settings[key])}, {word(run.badge)}"
+        about = f"{summary.name(run)}: {key} {value_text(run.settings[key])}, {word(run.badge)}"
         points.append(_label(MARKS.get(run.badge, "●"), x, y, f"point {run.badge}", tag("title", about)))
     frame = tag("path", d=f"M{LEFT} {TOP - 10}V{TALL - BOTTOM}H{WIDTH}", class_="frame")
     labels = [
@@ -156,7 +154,7 @@ def _row(summary: Summary, record: Record) -> Markup:
         "tr",
         tag("td", badge(record.badge)),
         tag("td", summary.name(record), class_="run", title=record.name),
-        *(tag("td", shown(record.settings.get(key)), class_="num") for key in summary.sweep.varied),
+        *(tag("td", value_text(record.settings.get(key)), class_="num") for key in summary.varied),
         tag("td", _line(record)),
         tag("td", record.onset, class_="num"),
         tag("td", record.title, " ", tag("span", record.others, class_="id")),

@@ -7,7 +7,6 @@ import zlib
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -189,12 +188,8 @@ def worst_first(records: Iterable[Record]) -> list[Record]:
 
 
 def _packed(document: dict[str, Any]) -> bytes:
-    """Return compressed JSON in one line."""
-    try:
-        text = msgspec.json.encode(document)
-    except (TypeError, ValueError, OverflowError):  # a whole number of over 64 bits, a name of a file that is no UTF-8
-        text = json.dumps(document, separators=(",", ":"), allow_nan=False).encode()
-    return zlib.compress(text, 1)
+    """Return compressed JSON in one line, in ASCII, since no terminal or pipe can garble that."""
+    return zlib.compress(json.dumps(document, separators=(",", ":"), allow_nan=False).encode(), 1)
 
 
 def loss_line(run: Run, onset: int | None = None) -> tuple[tuple[float | None, ...], int | None]:

@@ -12,19 +12,22 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from stabtree.common.answer import UNKNOWN
 from stabtree.common.text import clean, in_words, inert, to_ascii
-from stabtree.judging.verdict import ORDER, UNREAD
+from stabtree.judging.verdict import LEVELS, ORDER, UNREAD
+from stabtree.loaders.config import KEYS
 from stabtree.report.outputs import DEFAULT_OPTIONS, RenderOptions
 from stabtree.report.page import BADGES, counted, new_page, styled
+from stabtree.report.plot import short
+from stabtree.run import LOGGING
 from stabtree.tools.fleet.record import CELLS, spark
-from stabtree.tools.fleet.sweep import Sweep
-from stabtree.tools.fleet.sweep import shown as shown_value
 from stabtree.tree.model import Severity
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from stabtree.report.page import Page, Piece
+    from stabtree.run import ConfigScalar
     from stabtree.tools.fleet.record import Record
 
 FEW = 40  # runs that are all listed, healthy ones too
@@ -32,6 +35,8 @@ MIN_GROUPED = 4  # runs; a table of fewer says more
 WORST = 20  # of more runs, those that are listed
 MAX_GROUPS, MAX_EXAMPLES, MAX_NAME = 30, 3, 1000
 MIN_NAME, MIN_TITLE = 16, 12  # characters that a run's name, and what was found, may always have
+MAX_SETTINGS, SEED, DIGITS = 3, "seed", 6
+LEAST = 3  # runs on each side of a limit: with fewer, too many settings split the runs by chance
 LEAST_TEXT = 30  # columns that settings leave to what was found
 NARROW = 72  # columns below which no small line is drawn
 BADGE = 13  # columns of a badge with a space behind it
@@ -76,18 +81,19 @@ class Summary:
 
     Attributes:
         records: all of them.
-        sweep: what differs between them.
         calling: those that are not healthy.
         counts: how many runs have each verdict, as it is shown.
         folder: the folder in which all paths are, to be named once; empty where there is none.
         where: that folder, as it is shown.
         notes: what was noted of every run that was judged.
         groups: runs in which the same was found, worst first, the largest first.
+        numbers: the settings that vary and lie on an axis.
+        splits: a sentence for each of them at which a limit lies between the runs that diverge and all others.
+        varied: the settings to show: those that split the runs, then other numbers, words, and the seed last.
     """
 
     def __init__(self, records: Iterable[Record]) -> None:
         self.records = list(records)
-        self.sweep = Sweep(self.records)
         self.labels = Counter(run.label for run in self.records)
         self.calling = [run for run in self.records if run.badge != Severity.OK]
         self.counts = Counter(run.badge for run in self.records)
@@ -103,6 +109,17 @@ class Summary:
         groups = [_group(badge, leaf, runs) for (badge, leaf), runs in same.items()]
         self.groups = sorted(groups, key=lambda group: (ORDER.index(group.badge), -len(group.runs)))
 
+        judged = [run for run in self.records if run.badge not in (UNREAD, UNKNOWN)]
+        known: dict[str, list[ConfigScalar]] = {}
+        for key, value in (item for run in judged for item in run.settings.items()):
+            known.setdefault(key, []).append(value)
+        keys = [key for key in (*KEYS, *(known.keys() - KEYS)) if _varies(key, known.get(key, ()), len(judged))]
+        self.numbers = [key for key in keys if all(isinstance(value, int | float) for value in known[key])]
+        told = {key: _split(key, judged) for key in self.numbers if key != SEED}
+        self.splits = {key: sentence for key, sentence in told.items() if sentence}
+        keys.sort(key=lambda key: (key == SEED, key not in self.splits, key not in self.numbers))
+        self.varied = keys[:MAX_SETTINGS]
+
     @property
     def grouped(self) -> bool:
         """Whether a line a group is what people want: of many runs, and where groups are half of some runs."""
@@ -112,10 +129,7 @@ class Summary:
     @property
     def title(self) -> str:
         """How many runs there are, and in how many of them something is wrong."""
-        alarms, runs = (
-            sum(self.counts[level] for level in Severity if level.is_alarm),
-            counted(len(self.records), "run"),
-        )
+        runs, alarms = counted(len(self.records), "run"), sum(self.counts[level] for level in LEVELS if level.is_alarm)
         return f"{alarms:,} of {runs} {'has' if alarms == 1 else 'have'} a warning or worse" if alarms else runs
 
     @property
@@ -149,6 +163,34 @@ def _group(badge: str, leaf: str, runs: Sequence[Record]) -> RunGroup:
     steps = "-".join(f"{step:,}" for step in sorted({min(onsets), max(onsets)})) if onsets else ""
     first, *others = {_OWN_NUMBERS.sub("", run.first) for run in runs}
     return RunGroup(badge, leaf, runs, heading, steps, "" if others else first)
+
+
+def _varies(key: str, values: Sequence[ConfigScalar], runs: int) -> bool:
+    """Return whether many runs differ in a setting that may matter: neither a path nor a name of each run's own."""
+    texts = [value for value in values if isinstance(value, str)]
+    named = (len(set(texts)) > LEAST and len(set(texts)) == len(texts)) or any("/" in text for text in texts)
+    matters = key == SEED or key not in LOGGING
+    return matters and not named and len(values) * 2 >= runs and len(set(values)) > 1
+
+
+def _split(key: str, runs: Sequence[Record]) -> str:
+    """Return beyond which value of a number all runs diverge, and none on its other side; empty where no limit does."""
+    bad, good = (
+        sorted(run.settings[key] for run in runs if key in run.settings and run.diverged is side)
+        for side in (True, False)
+    )
+    if min(len(bad), len(good)) < LEAST or (bad[0] <= good[-1] and good[0] <= bad[-1]):
+        return ""
+    sign, limit, other = (">=", bad[0], "below") if bad[0] > good[-1] else ("<=", bad[-1], "above")
+    counts = f"{len(bad)} of {len(bad)}; 0 of {len(good)} {other}"
+    return f"every run with {key} {sign} {value_text(limit)} diverges ({counts})"
+
+
+def value_text(value: ConfigScalar | None) -> str:
+    """Return a setting in few characters; nothing where it is not known."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return short(value, DIGITS)
+    return "" if value is None else clean(value, MIN_NAME)
 
 
 def word(badge: str) -> str:
@@ -185,7 +227,7 @@ def _screen(records: Iterable[Record], look: RenderOptions, worst: int) -> Itera
     page = new_page(look)
     page.line((summary.headline, "heading"))
     page.line((summary.where, "dim"))
-    for sentence in summary.sweep.splits.values():
+    for sentence in summary.splits.values():
         page.item(("→", "ok word"), [(sentence, "")], indent=0, head_width=2)
     if len(summary.records) > FEW or (summary.grouped and not worst):
         _groups(page, summary, advised=worst > 0)
@@ -200,9 +242,7 @@ def _screen(records: Iterable[Record], look: RenderOptions, worst: int) -> Itera
         more = f"--worst {len(summary.calling)}, or --output csv=runs.csv"
         page.line((f"and {rest:,} more that are not ok: {more}", ""))
     if any(record.more for record in shown):
-        page.item(
-            ("+1", "dim"), [("one more finding in that run: diagnose it to see all", "dim")], indent=0, head_width=4
-        )
+        page.line(("+1: one more finding in that run; diagnose it to see all", "dim"))
     for note in summary.notes:
         page.item(("·", "dim"), [(note, "dim")], indent=0, head_width=2)
     yield inert(page.text())
@@ -234,7 +274,7 @@ def _groups(page: Page, summary: Summary, *, advised: bool) -> None:
 
 def _listed(page: Page, shown: Sequence[Record], summary: Summary, look: RenderOptions) -> None:
     """Add the heads and a line a run, those of one verdict below its badge."""
-    longest = max(MIN_NAME, look.width // (4 if summary.sweep.varied else 3))
+    longest = max(MIN_NAME, look.width // (4 if summary.varied else 3))
     names = [page.plain(_tail(page.plain(summary.name(record)), longest)) for record in shown]
     steps = [run.onset or "–" * (run.verdict != UNREAD) for run in shown]
     step_width = max(map(len, ("step", *steps)))
@@ -265,11 +305,11 @@ def _columns(shown: Sequence[Record], summary: Summary, room: int) -> tuple[list
     """Return the varied settings that there is room for, as a row of heads and a row a run, and their widths."""
     columns: list[list[str]] = []
     widths: list[int] = []
-    for key in summary.sweep.varied:
-        column = [key, *(shown_value(record.settings.get(key)) for record in shown)]
+    for key in summary.varied:
+        column = [key, *(value_text(record.settings.get(key)) for record in shown)]
         width = max(map(len, column))
         if sum(widths) + width + 2 <= room:
-            columns.append([f"{value:>{width}}" if key in summary.sweep.numbers else value for value in column])
+            columns.append([f"{value:>{width}}" if key in summary.numbers else value for value in column])
             widths.append(width + 2)
     return [[column[index] for column in columns] for index in range(len(shown) + 1)], widths
 
