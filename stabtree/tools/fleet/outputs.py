@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from stabtree.diagnosis.result import Diagnosis
-    from stabtree.run import ConfigScalar
     from stabtree.tools.fleet.record import Record
 
 COLUMNS = (
@@ -45,7 +44,7 @@ FAILED = (Severity.CRITICAL, Severity.WARNING)  # verdicts of runs that are wort
 _BEGINS_A_FORMULA = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")  # some take the last four, wide forms, for the first
 
 
-def row(record: Record, varied: Iterable[str] = ()) -> dict[str, ConfigScalar | None]:
+def row(record: Record, varied: Iterable[str] = ()) -> dict[str, str | float | None]:
     """Return a run by columns, those of the settings that vary last."""
     values = {name: getattr(record, name, "") for name in COLUMNS} | {"seconds": round(record.seconds, 4)}
     values |= {key: record.settings.get(key) for key in varied}
@@ -65,7 +64,7 @@ def csv_lines(records: Iterable[Record], _look: RenderOptions = DEFAULT_OPTIONS)
     yield stream.getvalue()
 
 
-def _cell(value: ConfigScalar | None) -> ConfigScalar | None:
+def _cell(value: str | float | None) -> str | float | None:
     """Return text that spreadsheets show as text: what would begin a formula gets an apostrophe before it."""
     if not isinstance(value, str):
         return value
@@ -77,15 +76,12 @@ def frame(records: Iterable[Record]) -> pd.DataFrame:
     """Return a row a run, with the columns of the CSV; verdicts and badges are ordered, the worst is the greatest."""
     import pandas as pd
 
-    whole = ("onset_step", "restart_step", "rows", "last_step", "more")
-    texts = ("path", "run", "leaf", "section", "title", "problem")
-    order = pd.CategoricalDtype([*map(str, reversed(ORDER))], ordered=True)
-    types = {**dict.fromkeys(whole, "Int64"), **dict.fromkeys(texts, "string"), "seconds": "float64"}
     runs = list(records)
     varied = Summary(runs).varied
+    order = pd.CategoricalDtype([*map(str, reversed(ORDER))], ordered=True)
     rows = [row(run, varied) for run in runs]
     table = pd.DataFrame(rows, columns=[*COLUMNS, *varied], dtype=object)  # a float would round a large step
-    return table.astype({**types, "verdict": order, "badge": order}).infer_objects()
+    return table.convert_dtypes().astype({"verdict": order, "badge": order})
 
 
 def jsonl(records: Iterable[Record], _look: RenderOptions = DEFAULT_OPTIONS) -> Iterator[str]:

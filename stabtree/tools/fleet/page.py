@@ -16,7 +16,7 @@ from stabtree.tools.fleet.table import SEED, Summary, next_command, value_text, 
 from stabtree.tree.model import Severity
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from stabtree.tools.fleet.record import Record
     from stabtree.tools.fleet.table import RunGroup
@@ -25,7 +25,7 @@ MAX_ROWS, MAX_GROUPS = 2000, 60
 HEADS = ("loss", "from step", "what was found (+ further findings)", "restart", "last step")
 HEIGHT = 26  # of a small line
 WIDTH, TALL, LEFT, TOP, BOTTOM = 340, 190, 46, 26, 36  # of a plot, and of its margins
-MARKS = {Severity.CRITICAL: "×", Severity.WARNING: "▲"}
+MARKS: Mapping[str, str] = {Severity.CRITICAL: "×", Severity.WARNING: "▲"}
 KEY = "A point a run: × critical, ▲ warning, ● other. At the top: the loss is not finite at the end."
 
 
@@ -94,7 +94,7 @@ def _plot(summary: Summary, key: str) -> Markup:
     finite = [end for end in ends if end is not None]
     if not finite:
         return NOTHING
-    across, ticks = _placed([float(run.settings[key]) for run in runs], LEFT + 8, WIDTH - 14, ratio=4)  # type: ignore[arg-type]
+    across, ticks = _placed([float(run.settings[key]) for run in runs], LEFT + 8, WIDTH - 14, ratio=4)
     up, levels = _placed(finite, TALL - BOTTOM - 8, TOP + 14, ratio=WIDE)
     heights = iter(up)
     points = []
@@ -154,7 +154,7 @@ def _row(summary: Summary, record: Record) -> Markup:
         "tr",
         tag("td", badge(record.badge)),
         tag("td", summary.name(record), class_="run", title=record.name),
-        *(tag("td", value_text(record.settings.get(key)), class_="num") for key in summary.varied),
+        *(tag("td", value_text(record.settings.get(key, "")), class_="num") for key in summary.varied),
         tag("td", _line(record)),
         tag("td", record.onset, class_="num"),
         tag("td", record.title, " ", tag("span", record.others, class_="id")),

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 STRETCHES = 16  # of a small line, each with its lowest and its highest value
 MAX_PROBLEM, MAX_PATH = 90, 4096
+FAR = 1e300  # beyond all settings
 TRACKERS = ("wandb", "mlflow")  # formats in whose folders a run has an id, and its name in a file
 DIVERGED = ("nan", "divergence", "slow-divergence", "spike-persistent", "fp16-collapse")
 BLOCKS, ASCII_BLOCKS = "▁▂▃▄▅▆▇█", "_.-'"
@@ -79,7 +80,7 @@ class Record(Struct, frozen=True):
     leaf: str = ""
     section: str = ""
     diverged: bool = False
-    settings: Mapping[str, ConfigScalar] = {}
+    settings: Mapping[str, float | str] = {}
     title: str = ""
     onset_step: int | None = None
     unit: str = "step"
@@ -151,7 +152,7 @@ def record_of(
         unended=found.unended is not None,
         title=headline(found) if told == Severity.OK else title(found),
         diverged=any(leaf.severity.is_alarm and leaf.restart and leaf.kind in DIVERGED for leaf in leaves),
-        settings={key: setting.value for key, setting in run.config.items() if key not in NAMING},
+        settings={key: _plain(setting.value) for key, setting in run.config.items() if key not in NAMING},
         unit=run.unit,
         rows=sum(source.rows for source in run.sources),
         last_step=run.last_step,
@@ -176,6 +177,13 @@ def record_of(
         # Going back has a step of its own.
         first=next((action.text for action in do_now(main) if not action.strong), ""),
     )
+
+
+def _plain(value: ConfigScalar) -> float | str:
+    """Return a setting as a number that lies on an axis, or as text."""
+    if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < FAR:
+        return value
+    return clean(value)
 
 
 def worst_first(records: Iterable[Record]) -> list[Record]:

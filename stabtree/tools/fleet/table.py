@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from stabtree.report.page import Page, Piece
-    from stabtree.run import ConfigScalar
     from stabtree.tools.fleet.record import Record
 
 FEW = 40  # runs that are all listed, healthy ones too
@@ -109,13 +108,13 @@ class Summary:
         groups = [_group(badge, leaf, runs) for (badge, leaf), runs in same.items()]
         self.groups = sorted(groups, key=lambda group: (ORDER.index(group.badge), -len(group.runs)))
 
-        judged = [run for run in self.records if run.badge not in (UNREAD, UNKNOWN)]
-        known: dict[str, list[ConfigScalar]] = {}
-        for key, value in (item for run in judged for item in run.settings.items()):
+        sound = [run for run in self.records if run.badge not in (UNREAD, UNKNOWN)]
+        known: dict[str, list[float | str]] = {}
+        for key, value in (item for run in sound for item in run.settings.items()):
             known.setdefault(key, []).append(value)
-        keys = [key for key in (*KEYS, *(known.keys() - KEYS)) if _varies(key, known.get(key, ()), len(judged))]
-        self.numbers = [key for key in keys if all(isinstance(value, int | float) for value in known[key])]
-        told = {key: _split(key, judged) for key in self.numbers if key != SEED}
+        keys = [key for key in KEYS if _varies(key, known.get(key, ()), len(sound))]
+        self.numbers = [key for key in keys if not any(isinstance(value, str) for value in known[key])]
+        told = {key: _split(key, sound) for key in self.numbers if key != SEED}
         self.splits = {key: sentence for key, sentence in told.items() if sentence}
         keys.sort(key=lambda key: (key == SEED, key not in self.splits, key not in self.numbers))
         self.varied = keys[:MAX_SETTINGS]
@@ -165,7 +164,7 @@ def _group(badge: str, leaf: str, runs: Sequence[Record]) -> RunGroup:
     return RunGroup(badge, leaf, runs, heading, steps, "" if others else first)
 
 
-def _varies(key: str, values: Sequence[ConfigScalar], runs: int) -> bool:
+def _varies(key: str, values: Sequence[float | str], runs: int) -> bool:
     """Return whether many runs differ in a setting that may matter: neither a path nor a name of each run's own."""
     texts = [value for value in values if isinstance(value, str)]
     named = (len(set(texts)) > LEAST and len(set(texts)) == len(texts)) or any("/" in text for text in texts)
@@ -175,10 +174,8 @@ def _varies(key: str, values: Sequence[ConfigScalar], runs: int) -> bool:
 
 def _split(key: str, runs: Sequence[Record]) -> str:
     """Return beyond which value of a number all runs diverge, and none on its other side; empty where no limit does."""
-    bad, good = (
-        sorted(run.settings[key] for run in runs if key in run.settings and run.diverged is side)
-        for side in (True, False)
-    )
+    known = sorted((float(run.settings[key]), run.diverged) for run in runs if key in run.settings)
+    bad, good = ([value for value, diverged in known if diverged is side] for side in (True, False))
     if min(len(bad), len(good)) < LEAST or (bad[0] <= good[-1] and good[0] <= bad[-1]):
         return ""
     sign, limit, other = (">=", bad[0], "below") if bad[0] > good[-1] else ("<=", bad[-1], "above")
@@ -186,11 +183,9 @@ def _split(key: str, runs: Sequence[Record]) -> str:
     return f"every run with {key} {sign} {value_text(limit)} diverges ({counts})"
 
 
-def value_text(value: ConfigScalar | None) -> str:
-    """Return a setting in few characters; nothing where it is not known."""
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return short(value, DIGITS)
-    return "" if value is None else clean(value, MIN_NAME)
+def value_text(value: float | str) -> str:
+    """Return a setting in few characters."""
+    return clean(value, MIN_NAME) if isinstance(value, str) else short(value, DIGITS)
 
 
 def word(badge: str) -> str:
@@ -306,7 +301,7 @@ def _columns(shown: Sequence[Record], summary: Summary, room: int) -> tuple[list
     columns: list[list[str]] = []
     widths: list[int] = []
     for key in summary.varied:
-        column = [key, *(value_text(record.settings.get(key)) for record in shown)]
+        column = [key, *(value_text(record.settings.get(key, "")) for record in shown)]
         width = max(map(len, column))
         if sum(widths) + width + 2 <= room:
             columns.append([f"{value:>{width}}" if key in summary.numbers else value for value in column])
