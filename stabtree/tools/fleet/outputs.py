@@ -78,10 +78,11 @@ def frame(records: Iterable[Record]) -> pd.DataFrame:
 
     runs = list(records)
     varied = Summary(runs).varied
+    whole = ("onset_step", "restart_step", "rows", "last_step", "more")
     order = pd.CategoricalDtype([*map(str, reversed(ORDER))], ordered=True)
     rows = [row(run, varied) for run in runs]
     table = pd.DataFrame(rows, columns=[*COLUMNS, *varied], dtype=object)  # a float would round a large step
-    return table.convert_dtypes().astype({"verdict": order, "badge": order})
+    return table.astype({**dict.fromkeys(whole, "Int64"), "verdict": order, "badge": order}).convert_dtypes()
 
 
 def jsonl(records: Iterable[Record], _look: RenderOptions = DEFAULT_OPTIONS) -> Iterator[str]:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from stabtree.judging.verdict import Outcome
-    from stabtree.run import ConfigScalar, Run
+    from stabtree.run import Run
 
 STRETCHES = 16  # of a small line, each with its lowest and its highest value
 MAX_PROBLEM, MAX_PATH = 90, 4096
@@ -51,7 +51,7 @@ class Record(Struct, frozen=True):
         leaf: the main finding; empty where there is none.
         section: the section that it was found in.
         diverged: whether it went off for good: a finding for which to go back to a checkpoint.
-        settings: the configuration, without what names the run.
+        settings: the configuration, without what names the run; the rate may be the highest that was logged.
         title: what was found, or why it can't be read.
         onset_step: the first step of the main finding.
         unit: what its steps count.
@@ -152,7 +152,7 @@ def record_of(
         unended=found.unended is not None,
         title=headline(found) if told == Severity.OK else title(found),
         diverged=any(leaf.severity.is_alarm and leaf.restart and leaf.kind in DIVERGED for leaf in leaves),
-        settings={key: _plain(setting.value) for key, setting in run.config.items() if key not in NAMING},
+        settings=_settings(run),
         unit=run.unit,
         rows=sum(source.rows for source in run.sources),
         last_step=run.last_step,
@@ -179,11 +179,16 @@ def record_of(
     )
 
 
-def _plain(value: ConfigScalar) -> float | str:
-    """Return a setting as a number that lies on an axis, or as text."""
-    if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < FAR:
-        return value
-    return clean(value)
+def _settings(run: Run) -> dict[str, float | str]:
+    """Return the configuration as numbers that lie on an axis, and text; where it has no rate the highest logged."""
+    rates = run.series["lr"].values if "lr" in run.series else np.zeros(0)
+    rates = rates[np.isfinite(rates)]
+    found: dict[str, float | str] = {"lr": float(rates.max())} if len(rates) else {}
+    for key in run.config.keys() - NAMING:
+        value = run.config[key].value
+        number = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < FAR
+        found[key] = value if number else clean(value)  # type: ignore[assignment]
+    return found
 
 
 def worst_first(records: Iterable[Record]) -> list[Record]:

@@ -269,7 +269,7 @@ def _groups(page: Page, summary: Summary, *, advised: bool) -> None:
 
 def _listed(page: Page, shown: Sequence[Record], summary: Summary, look: RenderOptions) -> None:
     """Add the heads and a line a run, those of one verdict below its badge."""
-    longest = max(MIN_NAME, look.width // (4 if summary.varied else 3))
+    longest = max(MIN_NAME, look.width * 2 // 5)
     names = [page.plain(_tail(page.plain(summary.name(record)), longest)) for record in shown]
     steps = [run.onset or "–" * (run.verdict != UNREAD) for run in shown]
     step_width = max(map(len, ("step", *steps)))
