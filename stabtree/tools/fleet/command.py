@@ -32,6 +32,7 @@ from stabtree.cli.terminal import emit, notify
 from stabtree.common.errors import StabtreeError
 from stabtree.report.outputs import DEFAULT_OPTIONS, JSON, JSONL, RECORDS, SCREEN
 from stabtree.report.outputs import output as output_of
+from stabtree.report.page import counted
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -142,8 +143,8 @@ def _progress() -> Iterator[Callable[[Counter[str], int], None]]:
         def progress(found: Counter[str], waiting: int) -> None:
             nonlocal told
             counts = ", ".join(f"{count:,} {badge}" for badge, count in found.most_common())
-            runs, now = found.total(), time.monotonic()
-            line = f"{runs:,} runs, {runs / (now - begin):,.0f}/s, {waiting:,} folders to go: {counts}"
+            now = time.monotonic()
+            line = f"{counted(found.total(), 'run')} in {now - begin:,.0f} s, {waiting:,} folders to go: {counts}"
             if status is not None:
                 status.update(line)
             elif now - told >= EVERY_SECONDS:

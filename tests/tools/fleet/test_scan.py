@@ -240,7 +240,7 @@ def test_json_lines_and_progress_come_while_runs_are_judged(tmp_path: Path, monk
     monkeypatch.setattr("stabtree.tools.fleet.command.tell_of_links", ends)  # the first thing after the last run
     done = run("scan", str(three(tmp_path)), *SERIAL, "--output", "jsonl")
     assert [json.loads(line)["verdict"] for line in done.stdout.splitlines()] == ["ok"] * 3
-    assert re.search(r"3 runs, \d+/s, 0 folders to go: 3 ok", done.stderr)
+    assert re.search(r"3 runs in \d+ s, 0 folders to go: 3 ok", done.stderr)
 
 
 def test_no_output_goes_over_what_was_scanned_or_judged_by(tmp_path: Path) -> None:
