@@ -50,7 +50,7 @@ def test_a_folder_of_runs_is_a_table_worst_first() -> None:
     verdicts = [line.split()[0] for line in table.splitlines() if line[:2].strip() and line[1:2].isupper()]
     assert done.returncode == 1
     assert verdicts == sorted(verdicts, key=["CRITICAL", "WARNING", "NOTE", "OK"].index)
-    assert "31 runs: 16 critical, 8 warning, 3 note, 4 ok (2 with notes)" in done.stdout
+    assert "24 of 31 runs have a warning or worse: 16 critical, 8 warning, 3 note, 4 ok (2 with notes)" in done.stdout
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])
@@ -67,8 +67,7 @@ def test_the_table_is_aligned_and_no_name_is_broken(width: int) -> None:
     rows = {line.split()[0]: line for line in lines if line[2:].split(" ")[0] in names}
     assert sorted(rows) == names
     assert all(line[told - 2 : told] == "  " and line[told] != " " for line in rows.values())
-    row = ["730", "The", "run", "overflowed", "in"]
-    assert [word for word in rows["fp16-overflow"].split() if not set(word) & set("▁█")][1:6] == row
+    assert re.search(r"  730  The run overflowed in", rows["fp16-overflow"])
     assert done.stdout.count(PHASE19.name) == 2
 
 

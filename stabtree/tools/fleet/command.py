@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
@@ -28,17 +28,20 @@ from stabtree.cli.options import (
     tell_of_links,
 )
 from stabtree.cli.output import deliver_pieces, protect_log, protect_rules, wanted
-from stabtree.cli.terminal import notify
+from stabtree.cli.terminal import emit, notify
 from stabtree.common.errors import StabtreeError
-from stabtree.report.outputs import JSON, JSONL, RECORDS, SCREEN
+from stabtree.report.outputs import DEFAULT_OPTIONS, JSON, JSONL, RECORDS, SCREEN
 from stabtree.report.outputs import output as output_of
+from stabtree.report.page import counted
 
 if TYPE_CHECKING:
     from collections import Counter
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from stabtree.report.outputs import RenderOptions
+    from stabtree.tools.fleet.record import Record
 
+EVERY_SECONDS = 15  # a line on how far it is, where it goes to no terminal
 Folders = Annotated[
     list[str], typer.Argument(metavar="PATH", help="Folders to search for runs, metrics files, patterns, addresses.")
 ]
@@ -57,7 +60,7 @@ EPILOG = """\b
 Examples:
   stabtree scan runs                        every run below, worst first
   stabtree scan runs --output csv=runs.csv --output html=runs.html
-  stabtree scan runs --output jsonl         one line of JSON for each run
+  stabtree scan runs --output jsonl         one line of JSON for each run, as soon as it is judged
 
 \b
 The exit codes are those of diagnose.
@@ -84,7 +87,14 @@ def scan(
     judging = judging_with_baseline(effective.settings, judge)
     protect_rules(targets, *judging.rules)
     existing = {target for target in targets if target and target.exists()}
-    with _progress() as tell:
+    streamed = targets.get(None) == JSONL
+
+    def tell(records: Sequence[Record], counts: Counter[str], waiting: int) -> None:
+        if streamed and records:
+            emit("".join(output_of(RECORDS, JSONL)(records, DEFAULT_OPTIONS)))
+        progress(counts, waiting)
+
+    with _progress() as progress:
         fleet = scanned(
             *paths,
             judging=judging,
@@ -107,6 +117,8 @@ def scan(
         worst = {} if name != SCREEN or work.worst is None else {"worst": work.worst}
         return cast("Iterator[str]", output_of(RECORDS, name)(fleet, look, **worst))
 
+    if streamed:
+        del targets[None]
     if len(fleet):
         deliver_pieces(pieces, targets)
     if fleet.stopped:
@@ -120,19 +132,23 @@ def scan(
 
 
 @contextmanager
-def _progress() -> Iterator[Callable[[Counter[str], int, int], None] | None]:
-    """Yield what shows how far a scan is, on a terminal alone."""
-    if sys.stderr is None or not sys.stderr.isatty():
-        yield None
-        return
+def _progress() -> Iterator[Callable[[Counter[str], int], None]]:
+    """Yield what shows how far a scan is: a line that moves on a terminal, elsewhere another every so often."""
     from rich.console import Console
 
-    begin = time.monotonic()
-    with Console(stderr=True).status("", spinner="line") as status:
+    begin = told = time.monotonic()
+    moves = sys.stderr is not None and sys.stderr.isatty()
+    with Console(stderr=True).status("", spinner="line") if moves else nullcontext() as status:
 
-        def tell(found: Counter[str], _done: int, waiting: int) -> None:
+        def progress(found: Counter[str], waiting: int) -> None:
+            nonlocal told
             counts = ", ".join(f"{count:,} {badge}" for badge, count in found.most_common())
-            runs, seconds = found.total(), time.monotonic() - begin
-            status.update(f"{runs:,} runs, {runs / seconds:,.0f}/s, {waiting:,} folders to go: {counts}")
+            now = time.monotonic()
+            line = f"{counted(found.total(), 'run')} in {now - begin:,.0f} s, {waiting:,} folders to go: {counts}"
+            if status is not None:
+                status.update(line)
+            elif now - told >= EVERY_SECONDS:
+                told = now
+                notify(line)
 
-        yield tell
+        yield progress

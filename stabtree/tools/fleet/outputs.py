@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import re
 from functools import partial
 from textwrap import indent
 from typing import TYPE_CHECKING
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
 
 COLUMNS = (
     *("path", "run", "verdict", "leaf", "section", "title", "onset_step", "restart_step"),
-    *("rows", "last_step", "more", "seconds", "problem", "badge"),
+    *("rows", "last_step", "more", "seconds", "problem", "badge", "label"),
 )
 """The columns; new ones are only added behind them. The exit code is that of `verdict`; the screen counts `badge`."""
 MAX_CELL, MAX_LINE = 4000, 400
@@ -43,12 +42,12 @@ MAX_RUNS = 100  # a forge takes some 65,000 characters of a comment
 MAX_GROUPS = 30
 FAILED = (Severity.CRITICAL, Severity.WARNING)  # verdicts of runs that are worth a report behind the groups
 _BEGINS_A_FORMULA = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")  # some take the last four, wide forms, for the first
-_NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
 
 
-def row(record: Record) -> dict[str, str | int | float | None]:
-    """Return a run by columns."""
+def row(record: Record, varied: Iterable[str] = ()) -> dict[str, str | float | None]:
+    """Return a run by columns, those of the settings that vary last."""
     values = {name: getattr(record, name, "") for name in COLUMNS} | {"seconds": round(record.seconds, 4)}
+    values |= {key: record.settings.get(key) for key in varied}
     if record.verdict == UNREAD:
         values |= {"title": "", "rows": None, "more": None, "problem": record.title}
     return values
@@ -56,11 +55,12 @@ def row(record: Record) -> dict[str, str | int | float | None]:
 
 def csv_lines(records: Iterable[Record], _look: RenderOptions = DEFAULT_OPTIONS) -> Iterator[str]:
     """Yield a line a run below a header; no cell is a formula, none holds a line break."""
-    stream = io.StringIO()
+    rows, stream = list(records), io.StringIO()
+    varied = Summary(rows).varied
     writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    for record in records:
-        writer.writerow([_cell(value) for value in row(record).values()])
+    writer.writerow((*COLUMNS, *varied))
+    for record in rows:
+        writer.writerow([_cell(value) for value in row(record, varied).values()])
     yield stream.getvalue()
 
 
@@ -76,31 +76,36 @@ def frame(records: Iterable[Record]) -> pd.DataFrame:
     """Return a row a run, with the columns of the CSV; verdicts and badges are ordered, the worst is the greatest."""
     import pandas as pd
 
+    runs = list(records)
+    varied = Summary(runs).varied
     whole = ("onset_step", "restart_step", "rows", "last_step", "more")
-    texts = ("path", "run", "leaf", "section", "title", "problem")
     order = pd.CategoricalDtype([*map(str, reversed(ORDER))], ordered=True)
-    types = {**dict.fromkeys(whole, "Int64"), **dict.fromkeys(texts, "string"), "seconds": "float64"}
-    rows = pd.DataFrame(map(row, records), columns=list(COLUMNS), dtype=object)  # a float would round a large step
-    return rows.astype({**types, "verdict": order, "badge": order})
+    rows = [row(run, varied) for run in runs]
+    table = pd.DataFrame(rows, columns=[*COLUMNS, *varied], dtype=object)  # a float would round a large step
+    return table.astype({**dict.fromkeys(whole, "Int64"), "verdict": order, "badge": order}).convert_dtypes()
 
 
 def jsonl(records: Iterable[Record], _look: RenderOptions = DEFAULT_OPTIONS) -> Iterator[str]:
     """Yield a line a run: the object of `diagnose --json` with its path as `source`, or why it can't be read."""
     for record in records:
-        # Escapes, since no terminal or pipe can garble them.
-        yield f"{inert_json(_NOT_ASCII.sub(lambda found: json.dumps(found[0])[1:-1], record.data))}\n"
+        yield f"{inert_json(record.data)}\n"
 
 
 def to_json(records: Iterable[Record], _look: RenderOptions = DEFAULT_OPTIONS) -> Iterator[str]:
-    """Yield `{"schema": 1, "runs": [...], "verdict": worst}`, each run as in `jsonl`."""
-    worst, last = str(Severity.OK), ""
+    """Yield `{"schema": 1, "runs": [...], "verdict": worst, ...}`, each run as in `jsonl`, and what a sweep varies."""
+    worst, last, rows = str(Severity.OK), "", list(records)
     yield f'{{\n  "schema": {SCHEMA},\n  "runs": [\n'
-    for record in records:
+    for record in rows:
         worst = min(worst, record.verdict, key=ORDER.index)
         if last:
             yield f"{last},\n"
         last = indent(written(json.loads(record.data)).rstrip("\n"), "    ")
-    yield f'{last}\n  ],\n  "verdict": "{UNKNOWN if worst == UNREAD else worst}"\n}}\n'
+    summary = Summary(rows)
+    rest = {
+        "verdict": UNKNOWN if worst == UNREAD else worst,
+        "varied": [{"key": key, "split": summary.splits.get(key, "")} for key in summary.varied],
+    }
+    yield f"{last}\n  ],\n{written(rest).removeprefix('{').lstrip(chr(10))}"
 
 
 def headlines(records: Iterable[Record], look: RenderOptions = DEFAULT_OPTIONS) -> Iterator[str]:
@@ -119,7 +124,7 @@ def markdown(records: Iterable[Record], _look: RenderOptions = DEFAULT_OPTIONS) 
     summary = Summary(records)
     few = not summary.grouped
     shown = summary.records if few else summary.calling[:MAX_RUNS]
-    parts = [f"### {summary.headline}", escape(summary.where)]
+    parts = [f"### {summary.headline}", escape(summary.where), *map(escape, summary.splits.values())]
     if not few:
         groups = []
         for group in summary.groups[:MAX_GROUPS]:
@@ -131,7 +136,7 @@ def markdown(records: Iterable[Record], _look: RenderOptions = DEFAULT_OPTIONS) 
         cells = [[word(run.badge), escape(summary.name(run)), run.onset, escape(run.title)] for run in shown]
         runs = table(("verdict", "run", "step", "what was found"), cells)
         if not few:
-            runs = folded(f"The worst {len(shown):,} of {len(summary.calling):,} runs that are not healthy", runs)
+            runs = folded(f"The worst {len(shown):,} of {len(summary.calling):,} runs that are not ok", runs)
         parts += [runs, "The worst in full:", code(next_command(shown[0], "--output markdown"))]
     yield paged(*parts)
 

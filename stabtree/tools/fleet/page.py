@@ -5,23 +5,28 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stabtree._version import __version__
+from stabtree.common.lazy import np
 from stabtree.judging.verdict import ORDER
+from stabtree.report import plot
 from stabtree.report.html import CLOSING, NOTHING, Markup, badge, opening, tag
 from stabtree.report.outputs import DEFAULT_OPTIONS, RenderOptions
 from stabtree.report.page import asset, counted
-from stabtree.tools.fleet.record import levels
-from stabtree.tools.fleet.table import Summary, next_command
+from stabtree.tools.fleet.record import WIDE, levels
+from stabtree.tools.fleet.table import SEED, Summary, next_command, value_text, word
 from stabtree.tree.model import Severity
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from stabtree.tools.fleet.record import Record
     from stabtree.tools.fleet.table import RunGroup
 
 MAX_ROWS, MAX_GROUPS = 2000, 60
-HEADS = ("verdict", "run", "loss", "from step", "what was found", "restart", "last step")
+HEADS = ("loss", "from step", "what was found (+ further findings)", "restart", "last step")
 HEIGHT = 26  # of a small line
+WIDTH, TALL, LEFT, TOP, BOTTOM = 340, 190, 46, 26, 36  # of a plot, and of its margins
+MARKS: Mapping[str, str] = {Severity.CRITICAL: "×", Severity.WARNING: "▲"}
+KEY = "A point a run: × critical, ▲ warning, ● other. At the top: the loss is not finite at the end."
 
 
 def page(records: Iterable[Record], _look: RenderOptions = DEFAULT_OPTIONS) -> Iterator[str]:
@@ -37,12 +42,13 @@ def page(records: Iterable[Record], _look: RenderOptions = DEFAULT_OPTIONS) -> I
         tag("a", "Skip to the runs", href="#runs", class_="skip"),
         Markup('<main id="report">'),
         _header(summary),
+        _settings(summary),
         _causes(summary),
         Markup('<section aria-labelledby="runs">'),
         tag("h2", "Runs", id="runs"),
         tag("p", left_out, class_="careful") if rest else NOTHING,
-        Markup('<div class="list"><table><thead>'),
-        tag("tr", *(tag("th", head, scope="col") for head in HEADS)),
+        Markup('<div class="list" tabindex="0" role="region" aria-labelledby="runs"><table><thead>'),
+        tag("tr", *(tag("th", head, scope="col") for head in ("verdict", "run", *summary.varied, *HEADS))),
         Markup("</thead><tbody>"),
         *(_row(summary, record) for record in rows),
         Markup("</tbody></table></div></section>"),
@@ -55,10 +61,6 @@ def page(records: Iterable[Record], _look: RenderOptions = DEFAULT_OPTIONS) -> I
 
 
 def _header(summary: Summary) -> Markup:
-    total, calling = len(summary.records), len(summary.calling)
-    title = f"Not healthy: {calling:,} of {counted(total, 'run')}"
-    if not calling:
-        title = f"Healthy: {counted(total, 'run')}"
     counts = [
         tag("li", badge(verdict), " ", tag("b", f"{summary.counts[verdict]:,}"))
         for verdict in ORDER
@@ -67,11 +69,60 @@ def _header(summary: Summary) -> Markup:
     return tag(
         "header",
         badge(min(summary.counts, key=ORDER.index, default=Severity.OK)),
-        tag("h1", title),
+        tag("h1", summary.title),
         tag("p", " · ".join(filter(None, (summary.where, f"judged by stabtree {__version__}"))), class_="facts"),
         tag("ul", *counts, class_="counts", aria_label="Runs by verdict"),
         *(tag("p", note, class_="quiet") for note in summary.notes),
     )
+
+
+def _settings(summary: Summary) -> Markup:
+    """Return what splits the runs, and each number that varies against the loss at the end."""
+    plots = [_plot(summary, key) for key in summary.varied if key in summary.numbers and key != SEED]
+    if not any(plots):
+        return NOTHING
+    told = [tag("p", tag("b", f"{sentence[0].upper()}{sentence[1:]}")) for sentence in summary.splits.values()]
+    drawn = tag("div", *plots, class_="plots")
+    head = tag("h2", "What varies", id="varied")
+    return tag("section", head, *told, drawn, tag("p", KEY, class_="quiet"), aria_labelledby="varied")
+
+
+def _plot(summary: Summary, key: str) -> Markup:
+    """Return a setting against the loss at the end, a point a run."""
+    runs = [run for run in summary.records if run.spark and key in run.settings][:MAX_ROWS]
+    ends = [run.spark[-1] for run in runs]
+    finite = [end for end in ends if end is not None]
+    if not finite:
+        return NOTHING
+    across, ticks = _placed([float(run.settings[key]) for run in runs], LEFT + 8, WIDTH - 14, ratio=4)
+    up, levels = _placed(finite, TALL - BOTTOM - 8, TOP + 14, ratio=WIDE)
+    heights = iter(up)
+    points = []
+    for run, end, x in zip(runs, ends, across, strict=True):
+        y = TOP if end is None else next(heights)
+        about = f"{summary.name(run)}: {key} {value_text(run.settings[key])}, {word(run.badge)}"
+        points.append(_label(MARKS.get(run.badge, "●"), x, y, f"point {run.badge}", tag("title", about)))
+    frame = tag("path", d=f"M{LEFT} {TOP - 10}V{TALL - BOTTOM}H{WIDTH}", class_="frame")
+    labels = [
+        *(_label(text, x, TALL - BOTTOM + 14) for text, x in ticks),
+        *(_label(text, LEFT - 5, y, "up") for text, y in levels),
+        _label(key, (LEFT + WIDTH) // 2, TALL - 6, "name"),
+        _label("loss at the end", 0, 9, "first"),
+    ]
+    about = f"{key} against the loss at the end, {counted(len(runs), 'run')}"
+    return tag("svg", frame, *labels, *points, viewBox=f"0 0 {WIDTH} {TALL}", role="img", aria_label=about)
+
+
+def _placed(values: Sequence[float], start: int, end: int, *, ratio: float) -> tuple[list[int], list[tuple[str, int]]]:
+    """Return where values lie between two places, by orders of magnitude where they span many, and the ends so."""
+    low, high = min(values), max(values)
+    shares = plot.levels(np.array([*values, low, high]), low, high, log=low > 0 and high / low >= ratio)
+    *places, first, last = [round(start + (end - start) * share) for share in shares.tolist()]
+    return places, list(dict(zip(plot.ends(low, high), (first, last), strict=True)).items())
+
+
+def _label(text: str, x: int, y: int, kind: str = "", *children: Markup) -> Markup:
+    return tag("text", text, *children, x=str(x), y=str(y), class_=kind or False)
 
 
 def _causes(summary: Summary) -> Markup:
@@ -102,7 +153,8 @@ def _row(summary: Summary, record: Record) -> Markup:
     return tag(
         "tr",
         tag("td", badge(record.badge)),
-        tag("td", summary.name(record), class_="run"),
+        tag("td", summary.name(record), class_="run", title=record.name),
+        *(tag("td", value_text(record.settings.get(key, "")), class_="num") for key in summary.varied),
         tag("td", _line(record)),
         tag("td", record.onset, class_="num"),
         tag("td", record.title, " ", tag("span", record.others, class_="id")),

@@ -7,7 +7,6 @@ import zlib
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -19,16 +18,20 @@ from stabtree.report import json as machine
 from stabtree.report import plot
 from stabtree.report.advice import do_now
 from stabtree.report.words import badge, headline, main_finding, title
+from stabtree.run import NAMING
 from stabtree.tree.model import Severity
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from stabtree.judging.verdict import Outcome
     from stabtree.run import Run
 
 STRETCHES = 16  # of a small line, each with its lowest and its highest value
 MAX_PROBLEM, MAX_PATH = 90, 4096
+FAR = 1e300  # beyond all settings
+TRACKERS = ("wandb", "mlflow")  # formats in whose folders a run has an id, and its name in a file
+DIVERGED = ("nan", "divergence", "slow-divergence", "spike-persistent", "fp16-collapse")
 BLOCKS, ASCII_BLOCKS = "▁▂▃▄▅▆▇█", "_.-'"
 CELLS = 8
 WIDE = 50.0  # times from the lowest to the highest: more than that is drawn by orders of magnitude
@@ -40,12 +43,15 @@ class Record(Struct, frozen=True):
     Attributes:
         path: what to type to diagnose it alone; with `run` where the path holds several.
         run: its name within the path; empty where the path holds one.
+        label: its name as people gave it to a tracker, whose folders are named by ids.
         verdict: a severity, `unknown`, or `unread` for a log that can't be read.
         badge: the verdict that is shown, `ok` where what was found are notes that call for nothing.
         unended: whether the log stops before its planned end, and nothing says why.
         partial: whether what could be judged of a run that was not judged as a whole is in order.
         leaf: the main finding; empty where there is none.
         section: the section that it was found in.
+        diverged: whether it went off for good: a finding for which to go back to a checkpoint.
+        settings: the configuration, without what names the run; the rate may be the highest that was logged.
         title: what was found, or why it can't be read.
         onset_step: the first step of the main finding.
         unit: what its steps count.
@@ -66,12 +72,15 @@ class Record(Struct, frozen=True):
 
     path: str
     run: str = ""
+    label: str = ""
     verdict: str = UNREAD
     badge: str = UNREAD
     partial: bool = False
     unended: bool = False
     leaf: str = ""
     section: str = ""
+    diverged: bool = False
+    settings: Mapping[str, float | str] = {}
     title: str = ""
     onset_step: int | None = None
     unit: str = "step"
@@ -129,22 +138,28 @@ def record_of(
         return Record(shown, name, title=problem, files=(path,), packed=packed, fault=fault, seconds=seconds)
     main, told = main_finding(found), badge(found)
     packed = _packed({"source": outcome.name, **machine.to_dict(found)}) if documents else b""
-    line, mark = loss_line(found.run, main.onset_step if main else None)
+    run = found.run
+    line, mark = loss_line(run, main.onset_step if main else None)
+    tracked = any(source.format.partition(",")[0] in TRACKERS for source in run.sources)
+    leaves = [finding.leaf for finding in found.findings]
     record = Record(
         path=shown,
         run=name,
+        label=clean(run.name, MAX_PATH) if tracked and run.name not in outcome.name else "",
         verdict=str(found.verdict),
         badge=told,
         partial=found.partial,
         unended=found.unended is not None,
         title=headline(found) if told == Severity.OK else title(found),
-        unit=found.run.unit,
-        rows=sum(source.rows for source in found.run.sources),
-        last_step=found.run.last_step,
-        notes=found.run.notes,
+        diverged=any(leaf.severity.is_alarm and leaf.restart and leaf.kind in DIVERGED for leaf in leaves),
+        settings=_settings(run),
+        unit=run.unit,
+        rows=sum(source.rows for source in run.sources),
+        last_step=run.last_step,
+        notes=run.notes,
         spark=line,
         mark=mark,
-        files=tuple(source.path for source in found.run.sources),
+        files=tuple(source.path for source in run.sources),
         packed=packed,
         seconds=seconds,
     )
@@ -164,6 +179,18 @@ def record_of(
     )
 
 
+def _settings(run: Run) -> dict[str, float | str]:
+    """Return the configuration as numbers that lie on an axis, and text; where it has no rate the highest logged."""
+    rates = run.series["lr"].values if "lr" in run.series else np.zeros(0)
+    rates = rates[np.isfinite(rates)]
+    found: dict[str, float | str] = {"lr": float(rates.max())} if len(rates) else {}
+    for key in run.config.keys() - NAMING:
+        value = run.config[key].value
+        number = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < FAR
+        found[key] = value if number else clean(value)  # type: ignore[assignment]
+    return found
+
+
 def worst_first(records: Iterable[Record]) -> list[Record]:
     """Return records with the worst verdict first; of one verdict the commonest finding first."""
     rows = list(records)
@@ -174,12 +201,8 @@ def worst_first(records: Iterable[Record]) -> list[Record]:
 
 
 def _packed(document: dict[str, Any]) -> bytes:
-    """Return compressed JSON in one line."""
-    try:
-        text = msgspec.json.encode(document)
-    except (TypeError, ValueError, OverflowError):  # a whole number of over 64 bits, a name of a file that is no UTF-8
-        text = json.dumps(document, separators=(",", ":"), allow_nan=False).encode()
-    return zlib.compress(text, 1)
+    """Return compressed JSON in one line, in ASCII, since no terminal or pipe can garble that."""
+    return zlib.compress(json.dumps(document, separators=(",", ":"), allow_nan=False).encode(), 1)
 
 
 def loss_line(run: Run, onset: int | None = None) -> tuple[tuple[float | None, ...], int | None]:

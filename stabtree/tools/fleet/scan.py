@@ -92,7 +92,7 @@ def scan(
     engine: str = "processes",
     address: str = "",
     documents: bool = True,
-    tell: Callable[[Counter[str], int, int], None] | None = None,
+    tell: Callable[[Sequence[Record], Counter[str], int], None] | None = None,
     **how: Any,
 ) -> Fleet:
     """Find and judge every run below folders.
@@ -108,7 +108,7 @@ def scan(
         engine: what does the work: `processes`, `serial` or `dask`.
         address: of the scheduler of Dask.
         documents: whether each run has its JSON as `data`, which costs as much time as judging it.
-        tell: called now and then with the runs by badge, and the number of units that were judged, and that wait.
+        tell: called with the runs of each unit when they are judged, all so far by badge, and how many units wait.
         how: how logs are read: options of `load_run`.
 
     Returns:
@@ -132,12 +132,12 @@ def scan(
     stopped = False
     try:
         with closing(results(judge, waiting, engine, jobs or cores, address)) as stream:
-            for done, judged in enumerate(stream, 1):
+            for judged in stream:
                 records += judged.records
                 outside += judged.outside
                 counts.update(record.badge for record in judged.records)
                 if tell is not None:
-                    tell(counts, done, len(waiting))
+                    tell(judged.records, counts, len(waiting))
     except KeyboardInterrupt:
         stopped = True
     records.sort(key=lambda record: (record.leaf, record.path, record.run))

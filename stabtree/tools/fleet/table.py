@@ -12,10 +12,14 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from stabtree.common.answer import UNKNOWN
 from stabtree.common.text import clean, in_words, inert, to_ascii
-from stabtree.judging.verdict import ORDER, UNREAD
+from stabtree.judging.verdict import LEVELS, ORDER, UNREAD
+from stabtree.loaders.config import KEYS
 from stabtree.report.outputs import DEFAULT_OPTIONS, RenderOptions
 from stabtree.report.page import BADGES, counted, new_page, styled
+from stabtree.report.plot import short
+from stabtree.run import LOGGING
 from stabtree.tools.fleet.record import CELLS, spark
 from stabtree.tree.model import Severity
 
@@ -30,6 +34,9 @@ MIN_GROUPED = 4  # runs; a table of fewer says more
 WORST = 20  # of more runs, those that are listed
 MAX_GROUPS, MAX_EXAMPLES, MAX_NAME = 30, 3, 1000
 MIN_NAME, MIN_TITLE = 16, 12  # characters that a run's name, and what was found, may always have
+MAX_SETTINGS, SEED, DIGITS = 3, "seed", 6
+LEAST = 3  # runs on each side of a limit: with fewer, too many settings split the runs by chance
+LEAST_TEXT = 30  # columns that settings leave to what was found
 NARROW = 72  # columns below which no small line is drawn
 BADGE = 13  # columns of a badge with a space behind it
 _OWN_NUMBERS = re.compile(r" \([^()]* → [^()]*\)")  # of one run: (lr 0.003 → 0.0015)
@@ -79,10 +86,14 @@ class Summary:
         where: that folder, as it is shown.
         notes: what was noted of every run that was judged.
         groups: runs in which the same was found, worst first, the largest first.
+        numbers: the settings that vary and lie on an axis.
+        splits: a sentence for each of them at which a limit lies between the runs that diverge and all others.
+        varied: the settings to show: those that split the runs, then other numbers, words, and the seed last.
     """
 
     def __init__(self, records: Iterable[Record]) -> None:
         self.records = list(records)
+        self.labels = Counter(run.label for run in self.records)
         self.calling = [run for run in self.records if run.badge != Severity.OK]
         self.counts = Counter(run.badge for run in self.records)
         folders = [f"{run.path.rstrip('/').rpartition('/')[0]}/" for run in self.records]
@@ -97,11 +108,28 @@ class Summary:
         groups = [_group(badge, leaf, runs) for (badge, leaf), runs in same.items()]
         self.groups = sorted(groups, key=lambda group: (ORDER.index(group.badge), -len(group.runs)))
 
+        sound = [run for run in self.records if run.badge not in (UNREAD, UNKNOWN)]
+        known: dict[str, list[float | str]] = {}
+        for key, value in (item for run in sound for item in run.settings.items()):
+            known.setdefault(key, []).append(value)
+        keys = [key for key in KEYS if _varies(key, known.get(key, ()), len(sound))]
+        self.numbers = [key for key in keys if not any(isinstance(value, str) for value in known[key])]
+        told = {key: _split(key, sound) for key in self.numbers if key != SEED}
+        self.splits = {key: sentence for key, sentence in told.items() if sentence}
+        keys.sort(key=lambda key: (key == SEED, key not in self.splits, key not in self.numbers))
+        self.varied = keys[:MAX_SETTINGS]
+
     @property
     def grouped(self) -> bool:
         """Whether a line a group is what people want: of many runs, and where groups are half of some runs."""
         alike = MIN_GROUPED <= len(self.records) >= 2 * len(self.groups)
         return len(self.records) > FEW or alike
+
+    @property
+    def title(self) -> str:
+        """How many runs there are, and in how many of them something is wrong."""
+        runs, alarms = counted(len(self.records), "run"), sum(self.counts[level] for level in LEVELS if level.is_alarm)
+        return f"{alarms:,} of {runs} {'has' if alarms == 1 else 'have'} a warning or worse" if alarms else runs
 
     @property
     def headline(self) -> str:
@@ -110,14 +138,16 @@ class Summary:
         noted = sum(run.badge == Severity.OK != run.verdict for run in self.records)  # `--fail-on note` fails for these
         if noted:
             parts[-1] += f" ({noted:,} with notes)"
-        return f"{counted(len(self.records), 'run')}{': ' * bool(parts)}{', '.join(parts)}"
+        return f"{self.title}{': ' * bool(parts)}{', '.join(parts)}"
 
     def share(self, group: RunGroup) -> str:
         """Return how many of all runs are in a group."""
         return f"{len(group.runs):,} of {len(self.records):,}"
 
     def name(self, record: Record) -> str:
-        """Return a run's name without the folder that all share."""
+        """Return what people call a run: its label, with its path where two share it; else its path below all runs."""
+        if record.label and self.labels[record.label] == 1:
+            return clean(record.label, MAX_NAME)
         return clean(record.name.removeprefix(self.folder), MAX_NAME) or "?"
 
 
@@ -132,6 +162,30 @@ def _group(badge: str, leaf: str, runs: Sequence[Record]) -> RunGroup:
     steps = "-".join(f"{step:,}" for step in sorted({min(onsets), max(onsets)})) if onsets else ""
     first, *others = {_OWN_NUMBERS.sub("", run.first) for run in runs}
     return RunGroup(badge, leaf, runs, heading, steps, "" if others else first)
+
+
+def _varies(key: str, values: Sequence[float | str], runs: int) -> bool:
+    """Return whether many runs differ in a setting that may matter: neither a path nor a name of each run's own."""
+    texts = [value for value in values if isinstance(value, str)]
+    named = (len(set(texts)) > LEAST and len(set(texts)) == len(texts)) or any("/" in text for text in texts)
+    matters = key == SEED or key not in LOGGING
+    return matters and not named and len(values) * 2 >= runs and len(set(values)) > 1
+
+
+def _split(key: str, runs: Sequence[Record]) -> str:
+    """Return beyond which value of a number all runs diverge, and none on its other side; empty where no limit does."""
+    known = sorted((float(run.settings[key]), run.diverged) for run in runs if key in run.settings)
+    bad, good = ([value for value, diverged in known if diverged is side] for side in (True, False))
+    if min(len(bad), len(good)) < LEAST or (bad[0] <= good[-1] and good[0] <= bad[-1]):
+        return ""
+    sign, limit, other = (">=", bad[0], "below") if bad[0] > good[-1] else ("<=", bad[-1], "above")
+    counts = f"{len(bad)} of {len(bad)}; 0 of {len(good)} {other}"
+    return f"every run with {key} {sign} {value_text(limit)} diverges ({counts})"
+
+
+def value_text(value: float | str) -> str:
+    """Return a setting in few characters."""
+    return clean(value, MIN_NAME) if isinstance(value, str) else short(value, DIGITS)
 
 
 def word(badge: str) -> str:
@@ -166,7 +220,10 @@ def screen(records: Iterable[Record], look: RenderOptions = DEFAULT_OPTIONS, *, 
 def _screen(records: Iterable[Record], look: RenderOptions, worst: int) -> Iterator[str]:
     summary = Summary(records)
     page = new_page(look)
-    page.line((summary.headline, "heading"), (f"  {summary.where}", "dim"))
+    page.line((summary.headline, "heading"))
+    page.line((summary.where, "dim"))
+    for sentence in summary.splits.values():
+        page.item(("→", "ok word"), [(sentence, "")], indent=0, head_width=2)
     if len(summary.records) > FEW or (summary.grouped and not worst):
         _groups(page, summary, advised=worst > 0)
         shown = summary.calling[:worst]
@@ -178,7 +235,9 @@ def _screen(records: Iterable[Record], look: RenderOptions, worst: int) -> Itera
     rest = len(summary.calling) - len(shown)
     if worst and rest > 0:
         more = f"--worst {len(summary.calling)}, or --output csv=runs.csv"
-        page.line((f"and {rest:,} more that are not healthy: {more}", ""))
+        page.line((f"and {rest:,} more that are not ok: {more}", ""))
+    if any(record.more for record in shown):
+        page.line(("+1: one more finding in that run; diagnose it to see all", "dim"))
     for note in summary.notes:
         page.item(("·", "dim"), [(note, "dim")], indent=0, head_width=2)
     yield inert(page.text())
@@ -216,22 +275,38 @@ def _listed(page: Page, shown: Sequence[Record], summary: Summary, look: RenderO
     step_width = max(map(len, ("step", *steps)))
     drawn = look.width >= NARROW and any(record.spark for record in shown)
     name_width = max(styled([(text, "")]).cell_len for text in ("run", *names))
-    widths = (name_width + 2, *[CELLS + 2] * drawn, step_width + 2)
+    taken = 2 + name_width + 2 + (CELLS + 2) * drawn + step_width + 2
+    settings, setting_widths = _columns(shown, summary, look.width - taken - LEAST_TEXT)
+    widths = (name_width + 2, *setting_widths, *[CELLS + 2] * drawn, step_width + 2)
 
-    def row(name: str, loss: str, step: str, text: str, style: str = "") -> list[Piece]:
+    def row(name: str, values: Sequence[str], loss: str, step: str, text: str, style: str = "") -> list[Piece]:
         curve = [(loss, style or "curve")] * drawn
-        return [(name, style), *curve, (f"{step:>{step_width}}", style or "number"), (text, style)]
+        middle = [(value, style or "number") for value in values]
+        return [(name, style), *middle, *curve, (f"{step:>{step_width}}", style or "number"), (text, style)]
 
     page.blank()
-    page.rows([row("run", "loss", "step", "what was found", "dim")], indent=2, widths=widths)
-    for badge, members in groupby(zip(shown, names, steps, strict=True), key=lambda cell: cell[0].badge):
+    page.rows([row("run", settings[0], "loss", "step", "what was found", "dim")], indent=2, widths=widths)
+    for badge, members in groupby(zip(shown, names, settings[1:], steps, strict=True), key=lambda cell: cell[0].badge):
         page.blank()
         page.rows([[_badge(badge), (counted(summary.counts[badge], "run"), "dim")]], indent=0, widths=(BADGE,))
         rows = []
-        for record, name, step in members:
+        for record, name, values, step in members:
             text = f"{record.title} {record.others}".rstrip()
-            rows.append(row(name, spark(record.spark, ascii=look.ascii), step, text))
+            rows.append(row(name, values, spark(record.spark, ascii=look.ascii), step, text))
         page.rows(rows, indent=2, widths=widths)
+
+
+def _columns(shown: Sequence[Record], summary: Summary, room: int) -> tuple[list[list[str]], list[int]]:
+    """Return the varied settings that there is room for, as a row of heads and a row a run, and their widths."""
+    columns: list[list[str]] = []
+    widths: list[int] = []
+    for key in summary.varied:
+        column = [key, *(value_text(record.settings.get(key, "")) for record in shown)]
+        width = max(map(len, column))
+        if sum(widths) + width + 2 <= room:
+            columns.append([f"{value:>{width}}" if key in summary.numbers else value for value in column])
+            widths.append(width + 2)
+    return [[column[index] for column in columns] for index in range(len(shown) + 1)], widths
 
 
 def _badge(badge: str) -> Piece:

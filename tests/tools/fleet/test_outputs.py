@@ -20,12 +20,12 @@ from stabtree.report.outputs import RenderOptions
 from stabtree.tools.fleet.outputs import COLUMNS, csv_lines, frame, headlines, jsonl, markdown, to_json
 from stabtree.tools.fleet.page import page
 from stabtree.tools.fleet.record import levels, loss_line, record_of, spark, worst_first
-from stabtree.tools.fleet.table import next_command, screen
+from stabtree.tools.fleet.table import Summary, next_command, screen
 from tests.conftest import FIXTURES, make_run
 from tests.report.test_html import Parts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from stabtree.tools.fleet.record import Record
 
@@ -84,8 +84,10 @@ def test_json_is_what_the_runs_alone_tell() -> None:
     """Each line is the object of the run with its path as `source`; the whole holds the same, and the worst verdict."""
     lines = [json.loads(line) for line in jsonl(judged())]
     assert [line["source"] for line in lines] == [run.path for run in judged()]
-    assert json.loads("".join(to_json(judged()))) == {"schema": 1, "runs": lines, "verdict": "critical"}
-    assert json.loads("".join(to_json([]))) == {"schema": 1, "runs": [], "verdict": "ok"}
+    varied = [{"key": key, "split": ""} for key in ("lr", "batch_size", "max_steps")]
+    whole = {"schema": 1, "runs": lines, "verdict": "critical", "varied": varied}
+    assert json.loads("".join(to_json(judged()))) == whole
+    assert json.loads("".join(to_json([]))) == {"schema": 1, "runs": [], "verdict": "ok", "varied": []}
 
 
 @pytest.mark.parametrize("path", ["日本 \U0001f600.csv", "a\udcff.csv"])
@@ -99,7 +101,7 @@ def test_no_encoding_can_garble_a_line(path: str) -> None:
 def test_a_run_is_a_row_of_the_csv() -> None:
     """Below a header that stays, with steps as whole numbers, and why a log can't be read in a column of its own."""
     rows = {row["path"]: row for row in csv.DictReader(io.StringIO("".join(csv_lines(judged()))))}
-    assert tuple(rows["healthy"]) == COLUMNS
+    assert tuple(rows["healthy"]) == (*COLUMNS, "lr", "batch_size", "max_steps")
     names = ("verdict", "leaf", "section", "more", "onset_step", "restart_step", "rows", "last_step", "badge")
     values = ["critical", "fp16-overflow", "3", "1", "730", "600", "790", "789", "critical"]
     assert [rows["fp16-overflow"][name] for name in names] == values
@@ -121,7 +123,7 @@ def test_no_cell_of_a_csv_is_a_formula(begins: str) -> None:
 def test_a_frame_is_typed() -> None:
     """Steps are whole numbers also where some are missing, and verdicts compare by how bad they are."""
     told = frame([replace(judged()[0], onset_step=2**60 + 1), *judged()[1:]])
-    assert tuple(told.columns) == COLUMNS
+    assert tuple(told.columns) == (*COLUMNS, "lr", "batch_size", "max_steps")
     assert (str(told["onset_step"].dtype), int(told["onset_step"][0])) == ("Int64", 2**60 + 1)
     assert (told["verdict"] >= "warning").tolist() == [run.verdict == "critical" for run in judged()]
     assert len(frame([])) == 0
@@ -137,13 +139,80 @@ def test_of_many_runs_the_causes_are_told_and_the_worst_listed() -> None:
     )
     assert re.search(r"^ OK +900 of 980  Healthy$", causes, re.MULTILINE)
     assert len(re.findall(r"seed\d+\.csv", rows.partition("\nand ")[0])) == 20
-    assert "and 60 more that are not healthy: --worst 80, or --output csv=runs.csv" in text
+    assert "and 60 more that are not ok: --worst 80, or --output csv=runs.csv" in text
     assert "good/" not in rows
     assert text.splitlines()[-1] == "next  stabtree diagnose runs/sweep-0/seed00000.csv"
     assert "".join(screen(many(80, 900), NARROW, worst=50)).partition("  run ")[2].count("seed") == 51
     text = "".join(screen(many(20, 20), NARROW))  # of few all are listed
     assert len(re.findall(r"^  (?:sweep-\d|good)/seed\d+\.csv  ", text, re.MULTILINE)) == 40
-    assert len(re.findall(r"seed\d+\.csv +[▁-█×]{8} ", text)) == 35  # those that could be read
+    assert len(re.findall(r"seed\d+\.csv .*[▁-█×]{8} ", text)) == 35  # those that could be read
+
+
+def swept(diverged: str, settings: Iterable[dict[str, float | str]]) -> list[Record]:
+    """Runs with settings; those of which the text has an x diverged."""
+    good, bad = judged()[-1], judged()[0]
+    pairs = zip(diverged, settings, strict=True)
+    return [replace(bad if mark == "x" else good, path=f"run{i}", settings=one) for i, (mark, one) in enumerate(pairs)]
+
+
+@pytest.mark.parametrize(
+    ("diverged", "settings", "varied", "split"),
+    [
+        (
+            "...xxx",
+            {"seed": range(6), "lr": (1, 2, 3, 4, 5, 6)},
+            ["lr", "seed"],
+            "lr >= 4 diverges (3 of 3; 0 of 3 below)",
+        ),
+        (
+            "xxx....",
+            {"lr": [1e-4] * 7, "warmup_steps": (0, 9, 9, 10, 20, 20, 30)},
+            ["warmup_steps"],
+            "warmup_steps <= 9 d",
+        ),
+        ("...xxx", {"lr": (1, 2, 4, 4, 5, 6)}, ["lr"], ""),  # one that does not diverge is at the limit
+        ("....xx", {"lr": (1, 2, 3, 4, 5, 6)}, ["lr"], ""),  # too few
+        ("...xxx", {"seed": (1, 2, 3, 4, 5, 6), "log_interval": (1, 1, 1, 2, 2, 2)}, ["seed"], ""),
+        (
+            "......",
+            {"optimizer": ("a", "a", "b") * 2, "init_from": "abcdef", "task": ["x/y", "z"] * 3},
+            ["optimizer"],
+            "",
+        ),
+        (
+            "xxx...",
+            {"optimizer": "aabbcc", "lr": (1, 1, 2, 2, 3, 3), "beta1": (1, 2) * 3, "beta2": (3, 3, 3, 1, 1, 1)},
+            ["beta2", "lr", "beta1"],
+            "beta2 >= 3",
+        ),
+    ],
+)
+def test_what_varies_is_shown_and_what_splits_the_runs_is_said(
+    diverged: str, settings: dict[str, Sequence[float | str]], varied: list[str], split: str
+) -> None:
+    """A setting that splits first, numbers before words, the seed last; no path, no name, nothing of the logging."""
+    runs = swept(
+        diverged, [dict(zip(settings, values, strict=True)) for values in zip(*settings.values(), strict=True)]
+    )
+    summary = Summary(runs)
+    assert summary.varied == varied
+    assert split in "".join(summary.splits.values()) if split else not summary.splits
+    shown = "".join(screen(runs))
+    assert re.search(r"  run +" + " +".join(varied), shown)
+    assert (f"every run with {split}" in " ".join(shown.split())) is bool(split)
+    plotted = [key for key in varied if key in summary.numbers and key != "seed"]
+    text = "".join(page(runs))
+    assert re.findall(r'<svg [^>]*aria-label="(\w+) against the loss', text) == plotted
+    assert text.count('class="point') == len(plotted) * len(runs)
+
+
+def test_a_run_of_a_tracker_has_the_name_that_people_gave_it() -> None:
+    """Where two have one name, each keeps its path."""
+    paths = [f"wandb/offline-run-2026-{end}" for end in "abc"]
+    runs = [
+        replace(judged()[0], path=path, label=label) for path, label in zip(paths, ("one", "two", "two"), strict=True)
+    ]
+    assert [Summary(runs).name(run) for run in runs] == ["one", "offline-run-2026-b", "offline-run-2026-c"]
 
 
 def test_the_next_command_can_be_typed() -> None:
@@ -168,7 +237,7 @@ def test_markdown_of_many_runs_is_short() -> None:
     """The causes stand open, the worst runs folded, within what a forge takes."""
     text = "".join(markdown(many(900, 9000)))
     assert len(text) < 65_000
-    assert "The worst 100 of 900 runs that are not healthy" in text
+    assert "The worst 100 of 900 runs that are not ok" in text
 
 
 def test_the_page_is_static() -> None:
@@ -187,7 +256,7 @@ def test_the_page_is_static() -> None:
 def test_the_page_counts_groups_and_lists() -> None:
     """The headline, a part a cause with what to do, and a row a run with its small line; the rest is counted."""
     parts = Parts("".join(page(many(80, 3000))))
-    assert "Not healthy: 80 of 3,080 runs" in parts.text
+    assert "40 of 3,080 runs have a warning or worse" in parts.text
     assert re.search(r"The run overflowed in fp16 fp16-overflow.* and 17 more First: ", parts.text)
     assert len([name for name, _ in parts.elements if name == "tr"]) == 2001
     assert "and 1,080 more runs" in parts.text

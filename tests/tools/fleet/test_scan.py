@@ -152,7 +152,7 @@ def test_an_interrupted_scan_keeps_what_it_found(tmp_path: Path) -> None:
     """Ctrl-C ends a scan with its runs so far, and says that there may be more."""
     told: list[int] = []
 
-    def stop(found: Any, _done: int, _waiting: int) -> None:
+    def stop(_records: Any, found: Any, _waiting: int) -> None:
         told.append(found.total())
         if found:
             raise KeyboardInterrupt
@@ -226,8 +226,21 @@ def test_outputs_go_where_they_are_sent(tmp_path: Path) -> None:
     out = tmp_path / "out.jsonl"
     out.write_text("of before", encoding="utf-8")
     done = run("scan", str(tmp_path / "top"), str(SPIKE), *SERIAL, "--output", "screen", "--output", f"jsonl={out}")
-    assert "2 runs: 1 critical, 1 ok" in done.stdout
+    assert "1 of 2 runs has a warning or worse: 1 critical, 1 ok" in done.stdout
     assert [json.loads(line)["verdict"] for line in out.read_text(encoding="utf-8").splitlines()] == ["critical", "ok"]
+
+
+def test_json_lines_and_progress_come_while_runs_are_judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a scan that is killed had found is there, and a line says how far it is, though no terminal shows it."""
+    monkeypatch.setattr("stabtree.tools.fleet.command.EVERY_SECONDS", 0)
+
+    def ends(*_: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("stabtree.tools.fleet.command.tell_of_links", ends)  # the first thing after the last run
+    done = run("scan", str(three(tmp_path)), *SERIAL, "--output", "jsonl")
+    assert [json.loads(line)["verdict"] for line in done.stdout.splitlines()] == ["ok"] * 3
+    assert re.search(r"3 runs in \d+ s, 0 folders to go: 3 ok", done.stderr)
 
 
 def test_no_output_goes_over_what_was_scanned_or_judged_by(tmp_path: Path) -> None:
