@@ -2,6 +2,7 @@
 (() => {
   const RARE = 1.2, LENGTH = 0.6; // k1 and b of BM25
   const TITLE = 9, HEADING = 4; // how many times a word of theirs counts
+  const LESS = [[/^nodes\//, 0.6], [/^reference\/(json|measures|manifest)/, 0.7], [/^explanation\/(rooms|releasing)/, 0.7]]; // for a few readers
   const SHOWN = 20, EXCERPT = 230;
   const ALIASES = { "w&b": "wandb", "weights & biases": "wandb", nans: "nan", lr: "learning rate", ci: "ci github action gitlab" };
   const root = document.documentElement.dataset.content_root || "";
@@ -27,6 +28,8 @@
       section.length = head.length + body.length, page.length += section.length;
       page.sections.push(section), sections.push(section);
     }
+    for (const word of terms(address.replace(".html", ""))) page.counts.set(word, (page.counts.get(word) || 0) + HEADING); // an id
+    page.share = (LESS.find(([where]) => where.test(address)) || [0, 1])[1];
     pages.push(page);
   }
 
@@ -59,7 +62,7 @@
         const score = said * ofSections(section, asked);
         if (score > most) (best = section), (most = score);
       }
-      const score = ofPages(page, asked) + most;
+      const score = page.share * (ofPages(page, asked) + most);
       if (score > 0) found.push({ page, section: best, score });
     }
     return found.sort((one, other) => other.score - one.score);

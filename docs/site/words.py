@@ -39,4 +39,11 @@ def sections(page: nodes.document) -> Iterator[Section]:
 
 
 def _unread(text: nodes.Text) -> bool:
-    return isinstance(text.parent, nodes.raw | nodes.comment)
+    """Whether a text is no words of the page, or folded: what is shown on demand is mostly of other pages."""
+    node: nodes.Node | None = text
+    while (node := node.parent) is not None:
+        if isinstance(node, nodes.raw | nodes.comment) or (
+            isinstance(node, nodes.Element) and node.get("design_component") == "dropdown"
+        ):
+            return True
+    return False
