@@ -37,6 +37,7 @@ html_theme_options = {"footer_icons": [], "navigation_with_keys": False}
 html_title = "stabtree"
 html_logo = html_favicon = "_static/logo.svg"
 html_static_path = ["_static"]
+html_js_files = ["site.js"]
 html_css_files = ["curves.css", "site.css", "failures.css"]
 html_show_sourcelink = False
 html_copy_source = False

@@ -2,9 +2,13 @@
 (() => {
   const RARE = 1.2, LENGTH = 0.6; // k1 and b of BM25
   const TITLE = 9, HEADING = 4; // how many times a word of theirs counts
-  const LESS = [[/^nodes\//, 0.6], [/^reference\/(json|measures|manifest)/, 0.7], [/^explanation\/(rooms|releasing)/, 0.7]]; // for a few readers
+  // Pages for a few readers count less; the first page, whose table says what may be behind what one sees, more.
+  const SHARES = [[/^index/, 1.4], [/^nodes\//, 0.6], [/^(reference\/(json|measures|manifest)|how-to\/write-)/, 0.7], [/^(explanation|faultbench|comparison)/, 0.85]];
   const SHOWN = 20, EXCERPT = 230;
-  const ALIASES = { "w&b": "wandb", "weights & biases": "wandb", nans: "nan", lr: "learning rate", ci: "ci github action gitlab" };
+  const ALIASES = {
+    "w&b": "wandb", "weights & biases": "wandb", nans: "nan", lr: "learning rate", ci: "ci github action gitlab", oom: "out of memory",
+    decrease: "fall", decreasing: "falling", explodes: "diverges", crashed: "died",
+  };
   const root = document.documentElement.dataset.content_root || "";
   const stemmer = new Stemmer(), stems = new Map();
   const stem = (word) => {
@@ -29,7 +33,7 @@
       page.sections.push(section), sections.push(section);
     }
     for (const word of terms(address.replace(".html", ""))) page.counts.set(word, (page.counts.get(word) || 0) + HEADING); // an id
-    page.share = (LESS.find(([where]) => where.test(address)) || [0, 1])[1];
+    page.share = (SHARES.find(([where]) => where.test(address)) || [0, 1])[1];
     pages.push(page);
   }
 
@@ -58,7 +62,7 @@
     for (const page of pages) {
       let best = page.sections[0], most = -1;
       for (const section of page.sections) {
-        const said = aliased(`${section.heading} ${section.text}`).includes(phrase) ? 1.25 : 1;
+        const said = aliased(`${section.heading} ${section.text}`).includes(phrase) ? 1.5 : 1;
         const score = said * ofSections(section, asked);
         if (score > most) (best = section), (most = score);
       }

@@ -116,7 +116,7 @@ def thumbnail(example: Example) -> str:
     picture = STYLE.sub("", WORDS.sub("", svg.svg(drawn))).replace("\n", "")
     tops = [float(y) for y in re.findall(r'class="frame" x="[^"]*" y="([^"]*)"', picture)]
     size = f'viewBox="{svg.LEFT} {tops[0]:g} {svg.PLOT} {tops[-1] + svg.STRIP - tops[0]:g}" preserveAspectRatio="none"'
-    picture = re.sub(r'viewBox="[^"]*" width="\d+" height="\d+"', size, picture)
+    picture = re.sub(r'role="img" viewBox="[^"]*" width="\d+" height="\d+"', f'aria-hidden="true" {size}', picture)
     return f'{picture}<span class="names">{" · ".join(strip.metric for strip in drawn.strips)}</span>'
 
 

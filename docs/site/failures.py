@@ -202,7 +202,7 @@ def _restart(leaf: Leaf, example: Example | None) -> str:
     restart, here = example.main.restart if example and example.main else None, ""
     if restart and restart.checkpoint_step:
         here = f" In this run that is {restart.unit} {restart.checkpoint_step:,}."
-    return f"{TAKES[leaf.take]}{here}" if leaf.restart else ""
+    return f"**Where to restart.** {TAKES[leaf.take]}{here}" if leaf.restart else ""
 
 
 def _sources(leaf: Leaf) -> str:
