@@ -5,6 +5,8 @@ from __future__ import annotations
 from importlib.metadata import version as version_of
 from typing import TYPE_CHECKING, Any
 
+from docs.site import words
+
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
@@ -15,6 +17,7 @@ version = release = version_of("stabtree")
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton", "sphinx_design"]
 exclude_patterns = ["_static"]
+templates_path = ["_templates"]
 nitpicky = True
 nitpick_ignore_regex = [("py:.*", ".*")]  # types of annotations, of which only those on a page can be linked to
 myst_enable_extensions = ["attrs_inline", "colon_fence", "deflist", "fieldlist"]
@@ -34,10 +37,10 @@ html_theme_options = {"footer_icons": [], "navigation_with_keys": False}
 html_title = "stabtree"
 html_logo = html_favicon = "_static/logo.svg"
 html_static_path = ["_static"]
+html_js_files = ["site.js"]
 html_css_files = ["curves.css", "site.css", "failures.css"]
 html_show_sourcelink = False
 html_copy_source = False
-html_show_search_summary = False  # a summary is fetched, which a browser refuses below file://
 pygments_style = "sas"
 pygments_dark_style = "github-dark"
 
@@ -55,3 +58,4 @@ def setup(app: Sphinx) -> None:
             context["toctree"] = lambda **_options: shared[0]
 
     app.connect("html-page-context", share, priority=400)  # before those of the theme
+    app.connect("build-finished", words.write)

@@ -17,7 +17,7 @@ from docs.site.markup import address, shipped
 DOCS = Path(__file__).resolve().parents[1]
 ROOT = DOCS.parent
 LINK = re.compile(r"(?<=\]\()(\.\./[^)#\s]+)")
-WRITTEN = ("*.md", "*.py", "*.css", "*.js", "*.svg", "*.png", "*.yaml", "*.sh")
+WRITTEN = ("*.md", "*.html", "*.py", "*.css", "*.js", "*.svg", "*.png", "*.yaml", "*.sh")
 MAKERS = (failures, nodes, lookup, comparison, reference)
 
 

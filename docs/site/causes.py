@@ -37,14 +37,10 @@ def pages() -> dict[str, str]:
     }
 
 
-def evidence(row: Cause) -> str:
+def evidence(row: Cause) -> tuple[list[str], list[str]]:
     """Return what speaks for a cause and what against it, the strongest first."""
-    found = [(factor, f"{code(name)} ×{factor:g}") for name, factor in row.evidence.items()]
-    ways = (
-        ("For it", sorted(one for one in found if one[0] > 1)[::-1]),
-        ("Against it", [one for one in found if one[0] < 1]),
-    )
-    return " ".join(_said(way, (said for _, said in ones)) for way, ones in ways)
+    found = sorted((factor, f"{code(name)} ×{factor:g}") for name, factor in row.evidence.items())
+    return [said for factor, said in found[::-1] if factor > 1], [said for factor, said in found if factor < 1]
 
 
 def _said(head: str, texts: Iterable[str]) -> str:
@@ -56,7 +52,8 @@ def _cause(row: Cause) -> str:
     helped = (to(f"action-{action.id}", action.id) for action in tables().actions.values() if row.id in action.helps)
     lines = (
         _said("Explains", (f"{kind} ({share:.0%})" for kind, share in row.explains.items())),
-        *(evidence(row), _said("Proven by", map(code, row.proof)), _said("What would show it", map(code, row.log))),
+        *map(_said, ("For it", "Against it"), evidence(row)),
+        *(_said("Proven by", map(code, row.proof)), _said("What would show it", map(code, row.log))),
         *(_said("What helps", helped), f"Source: {prose(row.source)}."),
     )
     return "\n\n".join(filter(None, lines))

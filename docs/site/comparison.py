@@ -54,7 +54,7 @@ def pages() -> dict[str, str]:
     points = (
         part(
             text(heading),
-            table(("", *tools), ([text(what), *(SIGNS[sign] for sign in signs)] for what, signs in rows.items())),
+            table(("point", *tools), ([text(what), *(SIGNS[sign] for sign in signs)] for what, signs in rows.items())),
             level=3,
         )
         for heading, rows in facts()["points"].items()

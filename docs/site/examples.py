@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 APPLIED = {"nan-structural": ("Q1.4",)}  # it is what is left once the fixes of the others were applied
 FINE, COARSE = 200, 96  # points of a curve: on a page of its own, and smaller
-ON_CARD = 2  # curves
+ON_PAGE, ON_CARD = 3, 2  # curves
 HASHES = "batch_id"  # numbers without a course
 WORDS = re.compile(r'<(text|title|desc)\b.*?</\1>|<(?:path class="(?:grid|cross)"|rect class="back")[^>]*/>', re.DOTALL)
 STYLE = re.compile("<style>.*?</style>", re.DOTALL)
@@ -104,32 +104,33 @@ def near(leaf: Leaf) -> Mapping[str, Diagnosis]:
 
 def curves(example: Example, columns: int = FINE) -> str:
     """Return the curves of a run as a picture; an empty string if there is nothing to draw."""
-    drawn = _figure(example, columns)
+    drawn = _figure(example, columns, ON_PAGE)
     return STYLE.sub("", svg.svg(drawn)) if drawn else ""
 
 
 def thumbnail(example: Example) -> str:
     """Return the loss and what tells of the failure, without words and margins, to be stretched to any shape."""
-    drawn = _figure(example, COARSE)
+    drawn = _figure(example, COARSE, ON_CARD)
     if drawn is None:
         return ""
-    telling = ["loss", *(item.metric for item in example.visits[-1].answer.evidence)]
-    ranks = {name: place for place, name in reversed([*enumerate(telling)])}
-    strips = sorted(drawn.strips, key=lambda strip: ranks.get(strip.metric, len(ranks)))[:ON_CARD]
-    picture = STYLE.sub("", WORDS.sub("", svg.svg(replace(drawn, strips=tuple(strips))))).replace("\n", "")
+    picture = STYLE.sub("", WORDS.sub("", svg.svg(drawn))).replace("\n", "")
     tops = [float(y) for y in re.findall(r'class="frame" x="[^"]*" y="([^"]*)"', picture)]
     size = f'viewBox="{svg.LEFT} {tops[0]:g} {svg.PLOT} {tops[-1] + svg.STRIP - tops[0]:g}" preserveAspectRatio="none"'
-    picture = re.sub(r'viewBox="[^"]*" width="\d+" height="\d+"', size, picture)
-    return f'{picture}<span class="names">{" · ".join(strip.metric for strip in strips)}</span>'
+    picture = re.sub(r'role="img" viewBox="[^"]*" width="\d+" height="\d+"', f'aria-hidden="true" {size}', picture)
+    return f'{picture}<span class="names">{" · ".join(strip.metric for strip in drawn.strips)}</span>'
 
 
-def _figure(example: Example, columns: int) -> Figure | None:
-    """Return the figure of the report that describes the failure, with the restart that it advises."""
+def _figure(example: Example, columns: int, most: int) -> Figure | None:
+    """Return the figure of the report that describes the failure: the loss, what tells of it, the restart."""
     finding = example.finding
     if finding and example.main:
         finding = replace(finding, restart=example.main.restart)
     drawn = None if example.is_log else figure(example.diagnosis, finding, columns)
-    return replace(drawn, strips=tuple(item for item in drawn.strips if item.metric != HASHES)) if drawn else None
+    telling = ["loss", *(item.metric for item in example.visits[-1].answer.evidence)]
+    ranks = {name: place for place, name in reversed([*enumerate(telling)])}
+    shown = (strip for strip in (drawn.strips if drawn else ()) if strip.metric != HASHES)
+    strips = sorted(shown, key=lambda strip: ranks.get(strip.metric, len(ranks)))[:most]
+    return replace(drawn, strips=tuple(strips)) if drawn else None
 
 
 def terminal(example: Example) -> str:

@@ -40,7 +40,7 @@ TAKES = {
     Take.BEST: "Keep the checkpoint nearest to the best evaluation; nothing is trained on from there.",
     Take.NEWEST: "From the newest checkpoint: the trouble has not touched the weights.",
 }
-MAX_SEEN, MAX_ALIKE, MAX_CAUSES = 3, 6, 5
+MAX_SEEN, MAX_ALIKE, MAX_CAUSES, MAX_EVIDENCE = 3, 6, 5, 3
 MAX_QUOTED = 230  # characters
 
 
@@ -104,18 +104,30 @@ def _parts(leaves: Sequence[Leaf], level: int) -> Iterator[str]:
     elif example and (picture := curves(example, FINE if level else COARSE)):
         yield md.raw(f'<div class="picture">{picture}</div>')
         yield "*A real small run, kept as a fixture.*" if example.command else "*A made run of the tests.*"
-    if example and level:
-        yield part("What gives it away", _walk(example.visits))
-        yield part("What stabtree says", md.raw(terminal(example)), _heading_it(example))
-    yield part("How it is told from its neighbours", *_neighbours(leaf, whole=bool(level)), level=level)
-    judged = {item.cause.id: item.state for item in example.finding.causes} if example and example.finding else {}
-    causes = usual_causes(leaf)[:MAX_CAUSES]
-    named = (_cause(cause, f"*here {judged[cause.id]}*" if cause.id in judged else "") for cause in causes)
-    yield part("What may be behind it", "\n".join(named), level=level)
     texts = [leaf.fix] * bool(leaf.fix) + [*map(action_in_words, usual_actions(leaf))]
-    yield part("What to do", fixes(texts), _escalation(leaf), level=level)
-    yield part("Where to restart", _restart(leaf, example), level=level)
-    yield part("Sources, and where to read on", _sources(leaf), level=level)
+    after = "\n\n".join(filter(None, [fixes(texts[1:]), _escalation(leaf)]))
+    if not level:
+        yield "; ".join(f"{to(question.id)} {prose(question.ask)}" for question in leading(leaf))
+        yield part("What may be behind it", _causes(usual_causes(leaf)[:MAX_CAUSES], example), level=0)
+        yield part("What to do", fixes(texts[:1]), after, _restart(leaf, example), _sources(leaf), level=0)
+        return
+    seen = _walk(example.visits) if example else []
+    yield part("How to recognise it", listed(seen[-1:]), *map(rule, leading(leaf)))
+    rest = usual_causes(leaf)[MAX_CAUSES:]
+    yield part(
+        "What may be behind it",
+        _causes(usual_causes(leaf)[:MAX_CAUSES], example),
+        md.folded(f"Rarer causes: {len(rest)}", _causes(rest, example)),
+    )
+    yield part("What to do first", fixes(texts[:1], "-"), _restart(leaf, example))
+    yield part(
+        "More",
+        md.folded("If that does not help", after),
+        md.folded("The questions that lead here, with the answers of this run", listed(seen, "1.")),
+        md.folded("How it is told from its neighbours", "\n\n".join(filter(None, _neighbours(leaf)))),
+        md.folded("What stabtree prints", f"{md.raw(terminal(example))}\n\n{_heading_it(example)}" if example else ""),
+        md.folded("Sources, and where to read on", _sources(leaf)),
+    )
 
 
 def quoted(example: Example) -> str:
@@ -125,7 +137,7 @@ def quoted(example: Example) -> str:
     return words if len(words) <= MAX_QUOTED else f"{words[: MAX_QUOTED - 1]}…"
 
 
-def _walk(visits: Sequence[Visit]) -> str:
+def _walk(visits: Sequence[Visit]) -> list[str]:
     """Return the questions that led to a failure, each with its answer and what was seen."""
     lines = []
     for visit in visits:
@@ -136,7 +148,7 @@ def _walk(visits: Sequence[Visit]) -> str:
             verdict = text(visit.answer.verdict.replace("_", " "))
             by = " (a person's answer)" if visit.given_by == "person" else ""
             lines.append(f"{to(visit.question.id)} {prose(visit.question.ask)} **{verdict}**{by}: {seen}")
-    return listed(lines, "1.")
+    return lines
 
 
 def _heading_it(example: Example) -> str:
@@ -148,14 +160,11 @@ def _heading_it(example: Example) -> str:
     return f"{why} {to(first.leaf.id, first.leaf.title)}."
 
 
-def _neighbours(leaf: Leaf, *, whole: bool) -> Iterator[str]:
+def _neighbours(leaf: Leaf) -> Iterator[str]:
     """Yield what decides between a failure and others: the question, runs that come close, what else looks like it."""
     questions = leading(leaf)
-    if not whole:
-        yield "; ".join(f"{to(question.id)} {prose(question.ask)}" for question in questions)
-        return
     for question in questions:
-        yield f"{to(question.id)} **{prose(question.ask)}**\n\n{rule(question)}\n\n{answers(question)}"
+        yield f"{to(question.id)} **{prose(question.ask)}**\n\n{answers(question)}"
     before = [other for other in shipped().leaves.values() if other.escalate == leaf.id]
     if not questions:
         applied = ", ".join(sorted({code(f"--applied {other.of}") for other in before}))
@@ -163,17 +172,23 @@ def _neighbours(leaf: Leaf, *, whole: bool) -> Iterator[str]:
         yield listed(map(finding, before))
     runs = near(leaf).items()
     rows = ((prose(bar), finding(run.findings[0].leaf) if run.findings else "nothing") for bar, run in runs)
-    yield part("Runs that come close", md.table(("all but", "what is found instead"), rows), level=3)
+    yield part("Runs that come close", md.table(("all but", "what is found instead"), rows), level=0)
     beside = {leaf.id, *(end for question in questions for end in question.go.values()), *(item.id for item in before)}
     alike = [other for other in shipped().leaves.values() if other.page and {*other.events} & {*leaf.events}]
     alike = [other for other in alike if other.id not in beside]
     alike.sort(key=lambda other: section_of(other).tree != section_of(leaf).tree)
-    yield part("What else looks like it", listed(map(finding, alike[:MAX_ALIKE])), level=3)
+    yield part("What else looks like it", listed(map(finding, alike[:MAX_ALIKE])), level=0)
 
 
-def _cause(cause: Cause, state: str) -> str:
-    """Return a cause: what it is, and what speaks for it and against it."""
-    return f"- **{prose(cause.says)}** {state} {to(f'cause-{cause.id}', cause.id)}. {evidence(cause)}"
+def _causes(causes: Sequence[Cause], example: Example | None) -> str:
+    """Return a table of causes: each with what speaks most for it and against it, and how likely it is in the run."""
+    judged = {item.cause.id: item.state for item in example.finding.causes} if example and example.finding else {}
+    rows = (
+        (to(f"cause-{cause.id}", cause.says), *(", ".join(said[:MAX_EVIDENCE]) for said in evidence(cause)), state)
+        for cause in causes
+        for state in (judged.get(cause.id, ""),)
+    )
+    return md.table(("cause", "for it", "against it", "in this run"), rows)
 
 
 def _escalation(leaf: Leaf) -> str:
@@ -187,7 +202,7 @@ def _restart(leaf: Leaf, example: Example | None) -> str:
     restart, here = example.main.restart if example and example.main else None, ""
     if restart and restart.checkpoint_step:
         here = f" In this run that is {restart.unit} {restart.checkpoint_step:,}."
-    return f"{TAKES[leaf.take]}{here}" if leaf.restart else ""
+    return f"**Where to restart.** {TAKES[leaf.take]}{here}" if leaf.restart else ""
 
 
 def _sources(leaf: Leaf) -> str:
