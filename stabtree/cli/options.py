@@ -183,8 +183,6 @@ def loaded_runs(paths: Sequence[str], read: ReadOptions, settings: Settings) -> 
     from stabtree.loaders.paths.joined import cut, stretch_of
 
     ends, how = stretch_of(read.steps), {"ranks": read.ranks, **reading(read, settings)}
-    if any("://" in path for path in paths):
-        return [cut(item, ends) for item in extensions.function("fetched_runs")(*paths, **how)]
     found = find_runs(*paths, **how)
     if found.ignored:
         tell_of_links(found.outside)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import io
+import os
 import pickle
-import re
 import tempfile
 from contextlib import ExitStack, contextmanager
 from itertools import filterfalse
@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from msgspec.structs import replace
 
 from stabtree.common.errors import StabtreeError
-from stabtree.common.text import clean, masked, stays_inside
+from stabtree.common.text import clean, hidden, hide, masked, stays_inside
 from stabtree.loaders import Loaded, load_runs
 from stabtree.loaders.folder import SETTINGS
 from stabtree.loaders.paths.find import MAX_TOGETHER, Unit, is_hidden, is_log, may_be_log
 from stabtree.loaders.paths.load import Contents, contents
 from stabtree.loaders.paths.stored import with_inputs
-from stabtree.loaders.source import open_source
+from stabtree.loaders.source import ADDRESS
+from stabtree.loaders.trackers import services
 from stabtree.run import Run
 
 if TYPE_CHECKING:
@@ -31,12 +32,13 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 CHECK = "check the address, and that you may read there"
 MAX_BYTES = 1 << 30  # of one file that is copied
-_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:(//|:)")
+EXTRA = "type `pip install 'stabtree[remote]'`"
+SECRETS = ("KEY", "TOKEN", "PASSWORD", "SECRET")  # what the name of a variable that holds one ends with
 
 
 def is_address(path: str) -> bool:
-    """Return whether a path is an address: a scheme, `://` and what follows it."""
-    return _ADDRESS.match(path) is not None
+    """Return whether a path is an address: of files, or of a run of a tracker's service."""
+    return ADDRESS.match(path) is not None
 
 
 def address_units(address: str) -> list[Unit]:
@@ -45,6 +47,8 @@ def address_units(address: str) -> list[Unit]:
     Raises:
         StabtreeError: where there is nothing, or it can't be reached.
     """
+    if run := services.run_address(address):
+        return [Unit(run)]
     system, prefix, path = _opened(address.removesuffix("/**"))
     with _asked(address):
         paths = sorted(system.glob(path))
@@ -119,8 +123,8 @@ def _opened(address: str) -> tuple[Any, str, str]:
     try:
         from fsspec.core import url_to_fs
     except ImportError:
-        open_source(address)  # says how to do without
-        raise
+        problem = "is read through packages that are not installed"
+        raise StabtreeError(problem, where=_shown(address), hint=EXTRA) from None
     with _asked(address):
         # Nothing is kept of what a folder held: a file in it may be written again at any time.
         system, path = url_to_fs(address, use_listings_cache=False)
@@ -133,6 +137,8 @@ def _opened(address: str) -> tuple[Any, str, str]:
 
 def _files(unit: Unit) -> dict[str, int]:
     """Return the files of a folder and below it, by their path in it, with their sizes; of loose logs those beside."""
+    if services.run_address(unit.folder):
+        return {}
     system, _, path = _opened(unit.folder)
     with _asked(unit.folder):
         found = system.find(path, maxdepth=1 if unit.files else None, detail=True)
@@ -146,9 +152,15 @@ def _copied(unit: Unit, files: Mapping[str, int]) -> Iterator[tuple[Unit, dict[s
     Yields:
         The unit on this machine, what addresses begin with by what their copies begin with, and what was not copied.
     """
-    system, prefix, path = _opened(unit.folder)
     with tempfile.TemporaryDirectory(prefix="stabtree-", ignore_cleanup_errors=True) as folder:
         root = Path(folder).resolve()
+        if services.run_address(unit.folder):
+            with _asked(unit.folder):
+                run = services.fetch(unit.folder, root)
+            file = (run.name,) * (run != root)
+            yield Unit(str(root), file, named=bool(file)), {str(run): unit.folder, str(root): unit.folder}, []
+            return
+        system, prefix, path = _opened(unit.folder)
         home = root / path.strip("/")
         home.mkdir(parents=True, exist_ok=True)
         refused, wanted = list[Loaded](), list[str]()
@@ -201,11 +213,12 @@ def _asked(address: str) -> Iterator[None]:
     except StabtreeError:
         raise
     except Exception as error:  # each kind of storage raises errors of its own
-        problem = f"can't be read: {clean(masked(clean(error, 400)), 160) or type(error).__name__}"
+        hide(f"?{name}={value}" for name, value in os.environ.items() if name.endswith(SECRETS))
+        problem = f"can't be read: {clean(hidden(masked(clean(error, 400))), 160) or type(error).__name__}"
         if isinstance(error, FileNotFoundError):
             problem = "there is nothing at this address"
         elif isinstance(error, ImportError):
-            problem, hint = f"can't be reached: {clean(error, 120)}", "type `pip install 'stabtree[remote]'` for s3://"
+            problem, hint = f"can't be reached: {clean(error, 120)}", f"{EXTRA} for s3:// and hf://"
         raise StabtreeError(problem, where=_shown(address), hint=hint) from None
 
 
