@@ -19,7 +19,6 @@ from msgspec import Struct
 from msgspec.structs import asdict, fields
 
 from stabtree.cli.terminal import notify
-from stabtree.common import extensions
 from stabtree.common.text import first_few, hide
 from stabtree.report.outputs import RUN, SCREEN, names
 

@@ -7,25 +7,24 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
 import sqlite3
 from contextlib import closing
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import unquote
 
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean, masked
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-_WANDB = re.compile(
-    r"(?:wandb:|https?://(?:[\w-]+\.)*wandb\.ai/)/*([^/?#:@]+/[^/?#:@]+)/(?:runs/)?([^/?#:@]+)(?:[/?#].*)?"
+# What people type, what MLflow prints, and what the pages of runs are at. Only the server of the environment is asked.
+_FORMS = (
+    (re.compile(r"wandb:/*([^/?#:@]+/[^/?#:@]+)/(?:runs/)?([^/?#:@]+)/?"), "wandb://{}/{}"),
+    (re.compile(r"https?://[^/@]+/(?:wandb/)?([^/?#]+/[^/?#]+)/runs/([\w-]+)(?:[/?#][^.]*)?"), "wandb://{}/{}"),
+    (re.compile(r"(?:mlflow:|runs:/|https?://[^#\s]+#/experiments/\d+/runs/)/*([\w-]+)(?:[/?#].*)?"), "mlflow:{}"),
 )
-# What people type, what MLflow prints and its pages are at; the server is that of the environment.
-_MLFLOW = re.compile(r"(?:mlflow:|runs:/|https?://[^#\s]+#/experiments/\d+/runs/)/*([\w-]+)(?:[/?#].*)?")
 
 
 def run_address(address: str) -> str:
@@ -34,17 +33,12 @@ def run_address(address: str) -> str:
     Raises:
         StabtreeError: where it is one of a service, but of no run.
     """
-    if found := _WANDB.fullmatch(address):
-        return f"wandb://{unquote(found[1])}/{found[2]}"
-    if found := _MLFLOW.fullmatch(address):
-        return f"mlflow:{found[1]}"
-    for service, hint in (
-        ("wandb", "wandb://ENTITY/PROJECT/RUN"),
-        ("mlflow", "mlflow:RUN_ID"),
-        ("runs", "runs:/RUN_ID"),
-    ):
-        if address.startswith(f"{service}:"):
-            raise StabtreeError("is not the address of a run", where=clean(masked(address)), hint=f"type {hint}")
+    for form, plain in _FORMS:
+        if found := form.fullmatch(address):
+            return plain.format(*(clean(unquote(part)) for part in found.groups()))
+    if address.startswith(("wandb:", "mlflow:", "runs:")):
+        hint = "type wandb://ENTITY/PROJECT/RUN or mlflow:RUN_ID"
+        raise StabtreeError("is not the address of a run", where=clean(masked(address)), hint=hint)
     return ""
 
 
@@ -55,15 +49,11 @@ def fetch(address: str, home: Path) -> Path:
         StabtreeError: where the library is not installed, or the run has nothing to read.
     """
     service, _, run = address.partition(":")
-    get: Callable[[Any, str, Path], Path | None] = _fetch_wandb if service == "wandb" else _fetch_mlflow
     try:
-        found = get(import_module(service), run.lstrip("/"), home)
+        found = (_fetch_wandb if service == "wandb" else _fetch_mlflow)(import_module(service), run.lstrip("/"), home)
     except ImportError as error:
-        problem, hint = (
-            f"needs a package that is not installed: {clean(error, 120)}",
-            f"type `pip install 'stabtree[{service}]'`",
-        )
-        raise StabtreeError(problem, where=address, hint=hint) from None
+        problem = f"needs a package that is not installed: {clean(error, 120)}"
+        raise StabtreeError(problem, where=address, hint=f"type `pip install 'stabtree[{service}]'`") from None
     if found is None:
         raise StabtreeError("is a run without metrics: nothing was logged", where=address, hint="name another run")
     return found
@@ -87,6 +77,7 @@ def _fetch_mlflow(mlflow: Any, id_: str, home: Path) -> Path | None:
     if not mlflow.is_tracking_uri_set() and not any(map(Path.exists, map(Path, ("mlflow.db", "mlruns")))):
         problem = "is a run of a server that nothing names"  # MLflow would begin a database in the working directory
         raise StabtreeError(problem, where=f"mlflow:{id_}", hint="set MLFLOW_TRACKING_URI to the address of the server")
+    os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "2")  # of 7, a server that is down takes four minutes
     client, file = mlflow.MlflowClient(), home / "mlflow.db"
     run = client.get_run(id_)
     with closing(sqlite3.connect(file)) as store, store:
