@@ -111,14 +111,11 @@ def load_run(*paths: Any, ranks: bool = False, rerun: Any = None, **options: Any
         raise StabtreeError("no file to read", hint="name a metrics file, a manifest or the folder of a run")
     if len(paths) == 1 and not isinstance(paths[0], str | Path):
         run = _values_run(paths[0], how)
-    elif any(map(ADDRESS.match, map(str, paths))):
-        run = only_run(find_runs(*paths, ranks=ranks, **options).loaded, "")
-    elif ranks:
-        run = _read_ranks(paths, how)
-    elif len(paths) == 1 and not os.path.isdir(paths[0]):  # noqa: PTH112 - never raises
-        run = read_run(paths, how, {})
+    elif ranks or len(paths) > 1 or os.path.isdir(paths[0]) or ADDRESS.match(str(paths[0])):  # noqa: PTH112 - never raises
+        found = find_runs(*paths, ranks=ranks, **options).loaded
+        run = only_run(found, str(paths[0]) if len(paths) == 1 else "")
     else:
-        run = only_run(_find(paths, how).loaded, str(paths[0]) if len(paths) == 1 else "")
+        run = read_run(paths, how, {})
     return run if rerun is None else replace(run, rerun=load_run(rerun, **options))
 
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import io
 import os
 import pickle
+import re
 import tempfile
 from contextlib import ExitStack, contextmanager
+from importlib import import_module
 from itertools import filterfalse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import unquote
 
 from msgspec.structs import replace
 
@@ -21,7 +24,6 @@ from stabtree.loaders.paths.find import MAX_TOGETHER, Unit, is_hidden, is_log, m
 from stabtree.loaders.paths.load import Contents, contents
 from stabtree.loaders.paths.stored import with_inputs
 from stabtree.loaders.source import ADDRESS
-from stabtree.loaders.trackers import services
 from stabtree.run import Run
 
 if TYPE_CHECKING:
@@ -34,11 +36,32 @@ CHECK = "check the address, and that you may read there"
 MAX_BYTES = 1 << 30  # of one file that is copied
 EXTRA = "type `pip install 'stabtree[remote]'`"
 SECRETS = ("KEY", "TOKEN", "PASSWORD", "SECRET")  # what the name of a variable that holds one ends with
+# What people type, what MLflow prints, and what the pages of runs are at. Only the server of the environment is asked.
+_FORMS = (
+    (re.compile(r"wandb:/*([^/?#:@]+/[^/?#:@]+)/(?:runs/)?([^/?#:@]+)/?"), "wandb://{}/{}"),
+    (re.compile(r"https?://[^/@]+/(?:wandb/)?([^/?#]+/[^/?#]+)/runs/([\w-]+)(?:[/?#][^.]*)?"), "wandb://{}/{}"),
+    (re.compile(r"(?:mlflow:|runs:/|https?://[^#\s]+#/experiments/\d+/runs/)/*([\w-]+)(?:[/?#].*)?"), "mlflow:{}"),
+)
 
 
 def is_address(path: str) -> bool:
     """Return whether a path is an address: of files, or of a run of a tracker's service."""
     return ADDRESS.match(path) is not None
+
+
+def run_address(address: str) -> str:
+    """Return the address of a run of a service, however it was typed; nothing for an address of files.
+
+    Raises:
+        StabtreeError: where it is one of a service, but of no run.
+    """
+    for form, plain in _FORMS:
+        if found := form.fullmatch(address):
+            return plain.format(*(clean(unquote(part)) for part in found.groups()))
+    if address.startswith(("wandb:", "mlflow:", "runs:")):
+        hint = "type wandb://ENTITY/PROJECT/RUN or mlflow:RUN_ID"
+        raise StabtreeError("is not the address of a run", where=clean(masked(address)), hint=hint)
+    return ""
 
 
 def address_units(address: str) -> list[Unit]:
@@ -47,7 +70,7 @@ def address_units(address: str) -> list[Unit]:
     Raises:
         StabtreeError: where there is nothing, or it can't be reached.
     """
-    if run := services.run_address(address):
+    if run := run_address(address):
         return [Unit(run)]
     system, prefix, path = _opened(address.removesuffix("/**"))
     with _asked(address):
@@ -137,7 +160,7 @@ def _opened(address: str) -> tuple[Any, str, str]:
 
 def _files(unit: Unit) -> dict[str, int]:
     """Return the files of a folder and below it, by their path in it, with their sizes; of loose logs those beside."""
-    if services.run_address(unit.folder):
+    if run_address(unit.folder):
         return {}
     system, _, path = _opened(unit.folder)
     with _asked(unit.folder):
@@ -154,9 +177,9 @@ def _copied(unit: Unit, files: Mapping[str, int]) -> Iterator[tuple[Unit, dict[s
     """
     with tempfile.TemporaryDirectory(prefix="stabtree-", ignore_cleanup_errors=True) as folder:
         root = Path(folder).resolve()
-        if services.run_address(unit.folder):
+        if run_address(unit.folder):
             with _asked(unit.folder):
-                run = services.fetch(unit.folder, root)
+                run = _fetched(unit.folder, root)
             file = (run.name,) * (run != root)
             yield Unit(str(root), file, named=bool(file)), {str(run): unit.folder, str(root): unit.folder}, []
             return
@@ -187,6 +210,24 @@ def _copied(unit: Unit, files: Mapping[str, int]) -> Iterator[tuple[Unit, dict[s
         with _asked(unit.folder):
             system.get([f"{path}/{name}" for name in wanted], [str(home / name) for name in wanted])
         yield replace(unit, folder=str(home)), {f"{root}/": masked(prefix)}, refused
+
+
+def _fetched(address: str, home: Path) -> Path:
+    """Fetch a run into a folder of its own; return the folder or file to read.
+
+    Raises:
+        StabtreeError: where the library is not installed, or the run has nothing to read.
+    """
+    service, _, run = address.partition(":")
+    try:
+        library = import_module(service)
+        found: Path | None = import_module(f"stabtree.loaders.trackers.{service}").fetch(library, run.lstrip("/"), home)
+    except ImportError as error:
+        problem = f"needs stabtree[{service}]: {clean(error, 120)}"
+        raise StabtreeError(problem, where=address, hint=f"type `pip install 'stabtree[{service}]'`") from None
+    if found is None:
+        raise StabtreeError("is a run without metrics: nothing was logged", where=address, hint="name another run")
+    return found
 
 
 def _is_name(name: str) -> bool:

@@ -12,7 +12,7 @@ import pytest
 
 from stabtree import load_run
 from stabtree.common.errors import StabtreeError
-from stabtree.loaders.trackers.services import run_address
+from stabtree.tools.fleet.remote import run_address
 from tests.cli.command import failed, run
 
 if TYPE_CHECKING:
@@ -111,16 +111,3 @@ def test_a_run_has_one_address(address: str, plain: str) -> None:
     """However it is typed; what names files is none."""
     assert run_address(address) == plain
     assert not plain or run_address(plain) == plain
-
-
-@pytest.mark.parametrize(
-    ("address", "extra"),
-    [("wandb://a/b/c", "wandb"), ("mlflow:0a", "mlflow"), ("s3://b/x.csv", "remote"), ("hf://datasets/a/b", "remote")],
-)
-def test_an_address_names_the_extra_that_it_needs(address: str, extra: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And nothing else is asked of who types one."""
-    for package in ("wandb", "mlflow", "fsspec", "fsspec.core"):
-        monkeypatch.setitem(sys.modules, package, None)
-    assert f"type `pip install 'stabtree[{extra}]'`" in failed("diagnose", address)
-    told = run("scan", address)
-    assert f"stabtree[{extra}]" in told.stdout + told.stderr
