@@ -19,7 +19,6 @@ from msgspec import Struct
 from msgspec.structs import asdict, fields
 
 from stabtree.cli.terminal import notify
-from stabtree.common import extensions
 from stabtree.common.text import first_few, hide
 from stabtree.report.outputs import RUN, SCREEN, names
 
@@ -183,8 +182,6 @@ def loaded_runs(paths: Sequence[str], read: ReadOptions, settings: Settings) -> 
     from stabtree.loaders.paths.joined import cut, stretch_of
 
     ends, how = stretch_of(read.steps), {"ranks": read.ranks, **reading(read, settings)}
-    if any("://" in path for path in paths):
-        return [cut(item, ends) for item in extensions.function("fetched_runs")(*paths, **how)]
     found = find_runs(*paths, **how)
     if found.ignored:
         tell_of_links(found.outside)

@@ -96,7 +96,7 @@ def routed(words: Sequence[str], commands: Collection[str]) -> list[str]:
             return [*words[1:], "--help"]
         return routed(words[1:], commands)
     # A path or an address, or what exists.
-    looks_like_path = first == STDIN or any(char in first for char in ("/", os.sep, ".", *PATTERN))
+    looks_like_path = first == STDIN or any(char in first for char in ("/", ":", os.sep, ".", *PATTERN))
     if looks_like_path or first.startswith("-") or os.path.lexists(first):
         return [USUAL, *words]
     close = near(first, commands)

@@ -45,6 +45,8 @@ PACKINGS = (
     (b"\xfd7zXZ\x00", "xz", 1 << 11),
     (b"\x28\xb5\x2f\xfd", "zstd", 256),
 )
+# A scheme, `://` and what follows it; a run of a service may be named without the slashes.
+ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:(//|:)|(wandb|mlflow):|runs:/")
 NAME_METRICS = "name the file that the trainer wrote its metrics to"
 PRINT_METRICS = 'print(f"step {step} loss {loss:.4f} grad_norm {grad_norm:.3f} lr {lr:.2e}")'
 
@@ -364,14 +366,9 @@ def _sniffed(bare: Source) -> Source:
 
 
 def _missing(file: Path, shown: str) -> StabtreeError:
-    remote = re.match(r"([A-Za-z][A-Za-z0-9+-]+):[/\\]{1,2}(.*)", shown)  # a `Path` drops the second slash
-    if remote:
+    if re.match(r"[A-Za-z][A-Za-z0-9+-]+:[/\\]", shown):  # a `Path` drops the second slash
         hint = "copy it to this machine, and name the copy"
-        scheme = remote[1].lower()
-        if scheme in ("s3", "gs", "http", "https"):
-            command = {"s3": "aws s3 cp {} -", "gs": "gcloud storage cat {}"}.get(scheme, "curl -sL {}")
-            hint = f"type `{command.format(f'{scheme}://{remote[2]}')} | stabtree -`"
-        return StabtreeError("stabtree reads files of this machine, not addresses", where=shown, hint=hint)
+        return StabtreeError("only files of this machine are read here, not addresses", where=shown, hint=hint)
     try:
         names = [entry.name for entry in file.parent.iterdir() if entry.name != file.name]  # not a link to nothing
     except OSError:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from stabtree.common import extensions
 from stabtree.common.errors import NoLogError, NoRowsError, SeveralRunsError, StabtreeError
 from stabtree.common.text import clean, first_few
 from stabtree.loaders.counters import MIN_ROWS
@@ -35,7 +36,7 @@ from stabtree.loaders.paths.find import (
 )
 from stabtree.loaders.paths.joined import Loaded, joined
 from stabtree.loaders.paths.read import LISTED, Claims, Found, LoadOptions, read_file, read_run, run_found
-from stabtree.loaders.source import NAME_METRICS, glimpse, open_source
+from stabtree.loaders.source import ADDRESS, NAME_METRICS, glimpse, open_source
 from stabtree.run import Run
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ def load_run(*paths: Any, ranks: bool = False, rerun: Any = None, **options: Any
     """Read a run from the files that its trainer wrote, or from values in memory.
 
     Args:
-        paths: a metrics file, a manifest, or the folder of a run; `-` reads standard input. Several files must
+        paths: a metrics file, a manifest, the folder or address of a run; `-` reads standard input. Several must
             be the ranks of one run, or its parts. Or one DataFrame, mapping of column to values, or list of records.
         ranks: whether several paths are the ranks or parts of one run; if not said, that must be proved.
         rerun: another run of the same training, for the questions that compare the two; read with the same options.
@@ -110,12 +111,11 @@ def load_run(*paths: Any, ranks: bool = False, rerun: Any = None, **options: Any
         raise StabtreeError("no file to read", hint="name a metrics file, a manifest or the folder of a run")
     if len(paths) == 1 and not isinstance(paths[0], str | Path):
         run = _values_run(paths[0], how)
-    elif ranks:
-        run = _read_ranks(paths, how)
-    elif len(paths) == 1 and not os.path.isdir(paths[0]):  # noqa: PTH112 - never raises
-        run = read_run(paths, how, {})
+    elif ranks or len(paths) > 1 or os.path.isdir(paths[0]) or ADDRESS.match(str(paths[0])):  # noqa: PTH112 - never raises
+        found = find_runs(*paths, ranks=ranks, **options).loaded
+        run = only_run(found, str(paths[0]) if len(paths) == 1 else "")
     else:
-        run = only_run(_find(paths, how).loaded, str(paths[0]) if len(paths) == 1 else "")
+        run = read_run(paths, how, {})
     return run if rerun is None else replace(run, rerun=load_run(rerun, **options))
 
 
@@ -142,6 +142,8 @@ def load_runs(*paths: str | Path, ranks: bool = False, **options: Any) -> tuple[
 def find_runs(*paths: str | Path, ranks: bool = False, **options: Any) -> Contents:
     """Read every run that paths hold, and name the files that were ignored; otherwise as `load_runs`."""
     how = LoadOptions(**options)
+    if any(map(ADDRESS.match, map(str, paths))):
+        return Contents(tuple(extensions.function("fetched_runs")(*paths, ranks=ranks, **options)))
     if ranks:
         return Contents((Loaded(clean(paths[0]), _read_ranks(paths, how), str(paths[0])),))
     return _find(paths, how)

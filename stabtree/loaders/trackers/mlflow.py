@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+import os
 import re
-from contextlib import suppress
-from typing import TYPE_CHECKING
+import sqlite3
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
@@ -20,8 +23,6 @@ from stabtree.loaders.tables.collected import Collected, distinct
 from stabtree.loaders.trackers.database import has_tables, is_database, journal, opened, records
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from stabtree.loaders.source import Source
     from stabtree.metrics.names import Names
 
@@ -145,3 +146,24 @@ def _table(found: Collected, path: str, format_: str, names: Names, status: str 
     lines: tuple[LogLine, ...] = (LogLine(0, f"status: {ended} (MLflow)", at_end=True),) * (ended in STATUSES.values())
     table = found.table(path, format_, names, points=replace(points, value=value))
     return replace(table, lines=lines)
+
+
+def fetch(library: Any, id_: str, home: Path) -> Path | None:
+    """Write what MLflow's own library says of a run into a database as MLflow's; None if nothing was logged."""
+    if not library.is_tracking_uri_set() and not any(map(Path.exists, map(Path, ("mlflow.db", "mlruns")))):
+        problem = "is a run of a server that nothing names"  # MLflow would begin a database in the working directory
+        raise StabtreeError(problem, where=f"mlflow:{id_}", hint="set MLFLOW_TRACKING_URI to the address of the server")
+    os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "2")  # of 7, a server that is down takes four minutes
+    client, file = library.MlflowClient(), home / "mlflow.db"
+    run = client.get_run(id_)
+    with closing(sqlite3.connect(file)) as store, store:
+        for table in ("runs (run_uuid, name, status)", "params (run_uuid, key, value)"):
+            store.execute(f"CREATE TABLE {table}")
+        store.execute("CREATE TABLE metrics (run_uuid, key, value, timestamp, step, is_nan)")
+        store.execute("INSERT INTO runs VALUES (?, ?, ?)", (id_, run.info.run_name, run.info.status))
+        store.executemany("INSERT INTO params VALUES (?, ?, ?)", ((id_, *item) for item in run.data.params.items()))
+        for key in run.data.metrics:
+            rows = client.get_metric_history(id_, key)
+            values = ((id_, key, row.value, row.timestamp, row.step, math.isnan(row.value)) for row in rows)
+            store.executemany("INSERT INTO metrics VALUES (?, ?, ?, ?, ?, ?)", values)
+    return file if run.data.metrics else None

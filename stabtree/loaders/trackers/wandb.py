@@ -6,6 +6,7 @@ configuration, and what the run printed, in pieces of two streams that become li
 
 from __future__ import annotations
 
+import json
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -262,3 +263,16 @@ def run_in(directory: Path, read: Callable[[Path], tuple[Table, ...]]) -> tuple[
         where=clean(directory),
         hint="look for its run-*.wandb, or export the run's history as CSV",
     )
+
+
+def fetch(library: Any, path: str, home: Path) -> Path | None:
+    """Write what W&B's own library says of a run into a folder as W&B's; None if nothing was logged."""
+    run, own, rows = library.Api().run(path), home / "files", 0
+    own.mkdir()
+    with (own / "wandb-history.jsonl").open("w", encoding="utf-8") as stream:
+        for rows, row in enumerate(run.scan_history(), 1):  # noqa: B007 - it counts them
+            stream.write(json.dumps(dict(row), default=str) + "\n")
+    config = {"display_name": run.name, **run.config}
+    for name, values in (("config.yaml", config), ("wandb-metadata.json", {"state": run.state})):
+        (own / name).write_text(json.dumps(values, default=str), encoding="utf-8")
+    return home if rows else None

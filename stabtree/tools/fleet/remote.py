@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import io
+import os
 import pickle
 import re
 import tempfile
 from contextlib import ExitStack, contextmanager
+from importlib import import_module
 from itertools import filterfalse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import unquote
 
 from msgspec.structs import replace
 
 from stabtree.common.errors import StabtreeError
-from stabtree.common.text import clean, masked, stays_inside
+from stabtree.common.text import clean, hidden, hide, masked, stays_inside
 from stabtree.loaders import Loaded, load_runs
 from stabtree.loaders.folder import SETTINGS
 from stabtree.loaders.paths.find import MAX_TOGETHER, Unit, is_hidden, is_log, may_be_log
 from stabtree.loaders.paths.load import Contents, contents
 from stabtree.loaders.paths.stored import with_inputs
-from stabtree.loaders.source import open_source
+from stabtree.loaders.source import ADDRESS
 from stabtree.run import Run
 
 if TYPE_CHECKING:
@@ -31,12 +34,34 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 CHECK = "check the address, and that you may read there"
 MAX_BYTES = 1 << 30  # of one file that is copied
-_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:(//|:)")
+EXTRA = "type `pip install 'stabtree[remote]'`"
+SECRETS = ("KEY", "TOKEN", "PASSWORD", "SECRET")  # what the name of a variable that holds one ends with
+# What people type, what MLflow prints, and what the pages of runs are at. Only the server of the environment is asked.
+_FORMS = (
+    (re.compile(r"wandb:/*([^/?#:@]+/[^/?#:@]+)/(?:runs/)?([^/?#:@]+)/?"), "wandb://{}/{}"),
+    (re.compile(r"https?://[^/@]+/(?:wandb/)?([^/?#]+/[^/?#]+)/runs/([\w-]+)(?:[/?#][^.]*)?"), "wandb://{}/{}"),
+    (re.compile(r"(?:mlflow:|runs:/|https?://[^#\s]+#/experiments/\d+/runs/)/*([\w-]+)(?:[/?#].*)?"), "mlflow:{}"),
+)
 
 
 def is_address(path: str) -> bool:
-    """Return whether a path is an address: a scheme, `://` and what follows it."""
-    return _ADDRESS.match(path) is not None
+    """Return whether a path is an address: of files, or of a run of a tracker's service."""
+    return ADDRESS.match(path) is not None
+
+
+def run_address(address: str) -> str:
+    """Return the address of a run of a service, however it was typed; nothing for an address of files.
+
+    Raises:
+        StabtreeError: where it is one of a service, but of no run.
+    """
+    for form, plain in _FORMS:
+        if found := form.fullmatch(address):
+            return plain.format(*(clean(unquote(part)) for part in found.groups()))
+    if address.startswith(("wandb:", "mlflow:", "runs:")):
+        hint = "type wandb://ENTITY/PROJECT/RUN or mlflow:RUN_ID"
+        raise StabtreeError("is not the address of a run", where=clean(masked(address)), hint=hint)
+    return ""
 
 
 def address_units(address: str) -> list[Unit]:
@@ -45,6 +70,8 @@ def address_units(address: str) -> list[Unit]:
     Raises:
         StabtreeError: where there is nothing, or it can't be reached.
     """
+    if run := run_address(address):
+        return [Unit(run)]
     system, prefix, path = _opened(address.removesuffix("/**"))
     with _asked(address):
         paths = sorted(system.glob(path))
@@ -119,8 +146,8 @@ def _opened(address: str) -> tuple[Any, str, str]:
     try:
         from fsspec.core import url_to_fs
     except ImportError:
-        open_source(address)  # says how to do without
-        raise
+        problem = "is read through packages that are not installed"
+        raise StabtreeError(problem, where=_shown(address), hint=EXTRA) from None
     with _asked(address):
         # Nothing is kept of what a folder held: a file in it may be written again at any time.
         system, path = url_to_fs(address, use_listings_cache=False)
@@ -133,6 +160,8 @@ def _opened(address: str) -> tuple[Any, str, str]:
 
 def _files(unit: Unit) -> dict[str, int]:
     """Return the files of a folder and below it, by their path in it, with their sizes; of loose logs those beside."""
+    if run_address(unit.folder):
+        return {}
     system, _, path = _opened(unit.folder)
     with _asked(unit.folder):
         found = system.find(path, maxdepth=1 if unit.files else None, detail=True)
@@ -146,9 +175,15 @@ def _copied(unit: Unit, files: Mapping[str, int]) -> Iterator[tuple[Unit, dict[s
     Yields:
         The unit on this machine, what addresses begin with by what their copies begin with, and what was not copied.
     """
-    system, prefix, path = _opened(unit.folder)
     with tempfile.TemporaryDirectory(prefix="stabtree-", ignore_cleanup_errors=True) as folder:
         root = Path(folder).resolve()
+        if run_address(unit.folder):
+            with _asked(unit.folder):
+                run = _fetched(unit.folder, root)
+            file = (run.name,) * (run != root)
+            yield Unit(str(root), file, named=bool(file)), {str(run): unit.folder, str(root): unit.folder}, []
+            return
+        system, prefix, path = _opened(unit.folder)
         home = root / path.strip("/")
         home.mkdir(parents=True, exist_ok=True)
         refused, wanted = list[Loaded](), list[str]()
@@ -177,6 +212,24 @@ def _copied(unit: Unit, files: Mapping[str, int]) -> Iterator[tuple[Unit, dict[s
         yield replace(unit, folder=str(home)), {f"{root}/": masked(prefix)}, refused
 
 
+def _fetched(address: str, home: Path) -> Path:
+    """Fetch a run into a folder of its own; return the folder or file to read.
+
+    Raises:
+        StabtreeError: where the library is not installed, or the run has nothing to read.
+    """
+    service, _, run = address.partition(":")
+    try:
+        library = import_module(service)
+        found: Path | None = import_module(f"stabtree.loaders.trackers.{service}").fetch(library, run.lstrip("/"), home)
+    except ImportError as error:
+        problem = f"needs stabtree[{service}]: {clean(error, 120)}"
+        raise StabtreeError(problem, where=address, hint=f"type `pip install 'stabtree[{service}]'`") from None
+    if found is None:
+        raise StabtreeError("is a run without metrics: nothing was logged", where=address, hint="name another run")
+    return found
+
+
 def _is_name(name: str) -> bool:
     """Return whether this can be the name of one file in a folder, and leads nowhere else."""
     fits = 0 < len(name.encode("utf-8", "surrogateescape")) <= 255
@@ -201,11 +254,12 @@ def _asked(address: str) -> Iterator[None]:
     except StabtreeError:
         raise
     except Exception as error:  # each kind of storage raises errors of its own
-        problem = f"can't be read: {clean(masked(clean(error, 400)), 160) or type(error).__name__}"
+        hide(f"?{name}={value}" for name, value in os.environ.items() if name.endswith(SECRETS))
+        problem = f"can't be read: {clean(hidden(masked(clean(error, 400))), 160) or type(error).__name__}"
         if isinstance(error, FileNotFoundError):
             problem = "there is nothing at this address"
         elif isinstance(error, ImportError):
-            problem, hint = f"can't be reached: {clean(error, 120)}", "type `pip install 'stabtree[remote]'` for s3://"
+            problem, hint = f"can't be reached: {clean(error, 120)}", f"{EXTRA} for s3:// and hf://"
         raise StabtreeError(problem, where=_shown(address), hint=hint) from None
 
 

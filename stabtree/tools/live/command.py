@@ -40,6 +40,7 @@ from stabtree.cli.output import on_the_terminal
 from stabtree.cli.terminal import emit, notify, takes_escapes
 from stabtree.common.errors import FOUND, StabtreeError
 from stabtree.common.text import clean, hidden, masked
+from stabtree.loaders.source import ADDRESS
 from stabtree.report.outputs import DEFAULT_OPTIONS, RenderOptions
 
 if TYPE_CHECKING:
@@ -166,7 +167,7 @@ def _check(paths: Sequence[str], follow: FollowOptions, out: OutputOptions, effe
     """
     from stabtree.judging.verdict import NEVER
 
-    remote = masked(clean(next((path for path in paths if "://" in path), "")))
+    remote = masked(clean(next(filter(ADDRESS.match, paths), "")))
     never = follow.until_found and NEVER in effective.levels
     slow = not MIN_SECONDS <= follow.every <= MAX_SECONDS
     for is_wrong, where, problem, hint in (

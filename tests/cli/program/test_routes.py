@@ -99,17 +99,19 @@ def test_the_root_help_fits_one_screen() -> None:
         (["explain", "grad_nrom"], "nothing is called", "did you mean `stabtree explain grad_norm`?"),
         (["diagnose", "x.csv", "--dytpe", "fp16"], "no such option: --dytpe; did you mean --dtype?", "diagnose --help"),
         (["tree", "shw"], "no such command 'shw'; did you mean 'show'?", "`stabtree tree --help`"),
-        (["s3://b/x.csv"], "reads files of this machine", "type `aws s3 cp s3://b/x.csv - | stabtree -`"),
-        (["https://h/x.csv"], "reads files of this machine", "type `curl -sL https://h/x.csv | stabtree -`"),
-        (["wandb://a/b"], "reads files of this machine", "copy it to this machine"),
+        (["wandb://a/b"], "is not the address of a run", "type wandb://ENTITY/PROJECT/RUN"),
+        (["wandb://a/b/c"], "needs stabtree[wandb]", "type `pip install 'stabtree[wandb]'`"),
+        (["mlflow:0a"], "needs stabtree[mlflow]", "type `pip install 'stabtree[mlflow]'`"),
+        (["s3://b/x.csv"], "packages that are not installed", "type `pip install 'stabtree[remote]'`"),
+        (["scan", "hf://datasets/a/b"], "packages that are not installed", "type `pip install 'stabtree[remote]'`"),
     ],
 )
 def test_a_mistake_is_told_in_one_voice(
     words: list[str], problem: str, hint: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is wrong, then what to type: whoever found it; of addresses without what opens them."""
-    monkeypatch.setitem(sys.modules, "fsspec", None)
-    monkeypatch.setitem(sys.modules, "fsspec.core", None)
+    for package in ("fsspec", "fsspec.core", "mlflow", "wandb"):
+        monkeypatch.setitem(sys.modules, package, None)
     told = failed(*words).splitlines()
     assert len(told) == 2
     assert problem in told[0]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import tempfile
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +11,7 @@ import pytest
 from stabtree.common.errors import StabtreeError
 from stabtree.tools.fleet import remote
 from stabtree.tools.fleet.scan import scan
-from tests.cli.command import failed, run
+from tests.cli.command import run
 from tests.conftest import FIXTURES
 
 if TYPE_CHECKING:
@@ -137,13 +136,6 @@ def test_an_address_leads_nowhere_else(address: str) -> None:
     """Nor does an address that is typed."""
     with pytest.raises(StabtreeError, match="not the address"):
         remote.address_units(address)
-
-
-def test_without_the_package_it_is_said_how_else(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without fsspec an address is refused with the command that reads it."""
-    monkeypatch.setitem(sys.modules, "fsspec.core", None)
-    command = "type `aws s3 cp s3://bucket/runs/log.csv - | stabtree -`"
-    assert all(command in failed(name, "s3://bucket/runs/log.csv") for name in ("diagnose", "scan"))
 
 
 @pytest.fixture
