@@ -64,6 +64,12 @@ class Restart(Struct, frozen=True):
     useless: tuple[int, float, float] | None = None
     margin_steps: int = 0
 
+    def __repr__(self) -> str:
+        up_to = "" if self.up_to_step is None else f"any up to {self.unit} {self.up_to_step:,}"
+        step = "" if self.checkpoint_step is None else f"{self.unit} {self.checkpoint_step:,}"
+        where = self.nothing or step or up_to or "no checkpoint"
+        return f"Restart({where}; trouble from {self.before_step:,}, {self.lost_steps:,} steps lost)"
+
     @property
     def assumed(self) -> bool:
         """Whether nothing says where the checkpoints are."""

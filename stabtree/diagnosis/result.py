@@ -84,6 +84,12 @@ class Incident(Struct, frozen=True):
     unit: str = "step"
     accepted: Accepted | None = None
 
+    def __repr__(self) -> str:
+        at = "" if self.onset_step is None else f" at {self.unit} {self.onset_step:,}"
+        lines = [f"Incident({self.leaf.id!r}: {self.severity}{at}, {clean(self.leaf.title, 90)})"]
+        lines += [f"  {cause.state}: {clean(cause.cause.says, 90)}" for cause in self.causes[:1]]
+        return "\n".join([*lines, *([f"  {self.restart!r}"] if self.restart else [])])
+
     @property
     def is_alarm(self) -> bool:
         """Whether it is more than a note."""
@@ -179,8 +185,10 @@ class Diagnosis(Struct, frozen=True):
         return str(_rendered("screen", "screen")(self))
 
     def _repr_html_(self) -> str:
-        """Return the page in a frame of its own, as a notebook shows it: its style stays inside."""
-        return str(_rendered("html", "framed")(_rendered("html", "html")(self)))
+        """Return a card of a few kilobytes, as a notebook shows it."""
+        return str(_rendered("card", "of_run")(self))
+
+    __str__ = to_text
 
     @property
     def timeline(self) -> Sequence[Happening]:

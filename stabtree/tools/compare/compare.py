@@ -151,11 +151,13 @@ class Comparison(Struct, frozen=True):
         return f"Comparison({self.names[-1]!r}: {self.parted}{where})"
 
     def _repr_html_(self) -> str:
-        """Return the page of `--output html` in a frame of its own, as a notebook shows it."""
-        from stabtree.report.html import framed
-        from stabtree.report.outputs import COMPARISON, HTML, output
+        """Return a card of a few kilobytes, as a notebook shows it."""
+        from stabtree.report.card import COLUMNS, card
+        from stabtree.tools.compare import outputs as told
 
-        return framed(output(COMPARISON, HTML)(self))
+        (word, verdict), drawn = told.WORDS[self.parted], told.overlay(self, COLUMNS, 1)
+        opens = "The whole page: `stabtree compare GOOD BAD -o compare.html`"
+        return card(verdict, told.title(self), told.basis(self), opens=opens, word=word, drawn=drawn)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, as `stabtree compare --json` prints them."""

@@ -19,6 +19,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from stabtree._version import __version__
+from stabtree.common.answer import UNKNOWN
 from stabtree.common.errors import StabtreeError, too_little_memory
 from stabtree.common.lazy import np
 from stabtree.common.text import clean, masked, near
@@ -76,12 +77,20 @@ class Fleet(Struct, frozen=True):
 
         return frame(self.records)
 
-    def _repr_html_(self) -> str:
-        """Return the page of `scan --output html` in a frame of its own, as a notebook shows it."""
-        from stabtree.report.html import framed
-        from stabtree.tools.fleet.page import page
+    def __repr__(self) -> str:
+        from stabtree.tools.fleet.table import Summary
 
-        return framed("".join(page(self.records)))
+        return f"Fleet({Summary(self.records).headline})"
+
+    def _repr_html_(self) -> str:
+        """Return a card with the worst runs, as a notebook shows it."""
+        from stabtree.report.card import card
+        from stabtree.tools.fleet.table import Summary
+
+        worst, told = self.records[:5], Summary(self.records)
+        rows = [f"{run.name.removeprefix(told.folder)}: {run.title}" for run in worst]
+        opens = "All runs: `fleet.to_frame()`, or `stabtree scan FOLDER -o runs.html`"
+        return card(worst[0].badge if worst else UNKNOWN, told.headline, told.where, opens=opens, listed=rows)
 
 
 def scan(

@@ -162,12 +162,13 @@ def test_an_interrupted_scan_keeps_what_it_found(tmp_path: Path) -> None:
     assert len(fleet) == told[-1] > 0
 
 
-def test_a_notebook_shows_the_page_in_a_frame_of_its_own(tmp_path: Path) -> None:
-    """The page of `--output html`, escaped, so that no name of a folder ends the attribute."""
-    folder = three(tmp_path / 'a"><script>alert(1)<')
-    ((tag, attributes),) = Parts(scan(folder, engine="serial")._repr_html_()).elements
-    assert tag == "iframe"
-    assert "3 runs" in Parts(attributes["srcdoc"] or "").text
+def test_a_notebook_shows_a_card(tmp_path: Path) -> None:
+    """Of how many runs are what and the worst ones; no name of a folder is more than text. The text form is a line."""
+    fleet = scan(three(tmp_path / 'a"><script>alert(1)<'), engine="serial")
+    parts = Parts(fleet._repr_html_())
+    assert not {"script", "iframe"} & {tag for tag, _ in parts.elements}
+    assert "3 runs" in parts.text
+    assert repr(fleet).startswith("Fleet(3 runs: ")
 
 
 @pytest.mark.parametrize(
