@@ -73,7 +73,7 @@ def levels_of(fail_on: Iterable[str]) -> frozenset[str]:
             hint = f"{', '.join(WORDS[:-1])} or {WORDS[-1]}"
             raise StabtreeError(f"{word!r} is not a level", where="--fail-on", hint=hint)
     levels = set(words) - {NOT_PARTIAL}
-    if NEVER in levels and len(levels) > 1:
+    if NEVER in levels and len(levels - {UNKNOWN}) > 1:
         raise StabtreeError(
             "never can't be combined with another level", where="--fail-on", hint="type --fail-on never alone"
         )

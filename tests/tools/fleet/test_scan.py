@@ -214,7 +214,7 @@ def test_exit_codes_are_those_of_diagnose(tmp_path: Path) -> None:
     assert run("scan", str(tmp_path), *SERIAL).returncode == 0
     (tmp_path / "short.csv").write_text("step,loss\n1,2.31\n2,2.29\n", encoding="utf-8")
     assert run("scan", str(tmp_path), *SERIAL).returncode == 3
-    assert run("scan", str(tmp_path), *SERIAL, "--fail-on", "not-partial").returncode == 0
+    assert run("scan", str(tmp_path), *SERIAL, "--on-unknown", "pass").returncode == 0
     (tmp_path / "a" / "bad.csv").write_bytes(bytes(range(256)))
     assert run("scan", str(tmp_path), *SERIAL).returncode == 2
     assert run("scan", str(tmp_path), str(SPIKE), *SERIAL).returncode == 1
@@ -236,7 +236,7 @@ def test_no_output_goes_over_what_was_scanned_or_judged_by(tmp_path: Path) -> No
     logs.csv(tmp_path / "top" / "metrics.csv")
     (tmp_path / "top" / "bad.csv").write_bytes(bytes(range(256)))
     (tmp_path / "own.toml").write_text('fail_on = "critical"\n', encoding="utf-8")
-    words = ("scan", str(tmp_path / "top"), *SERIAL, "--config", str(tmp_path / "own.toml"))
+    words = ("scan", str(tmp_path / "top"), *SERIAL, "--settings", str(tmp_path / "own.toml"))
     problems = {"top/metrics.csv": "of the run itself", "top/bad.csv": "of the run itself", "own.toml": "is in use"}
     for name, problem in problems.items():
         before = (tmp_path / name).read_bytes()
