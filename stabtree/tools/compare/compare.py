@@ -156,8 +156,8 @@ class Comparison(Struct, frozen=True):
         from stabtree.tools.compare import outputs as told
 
         (word, verdict), drawn = told.WORDS[self.parted], told.overlay(self, COLUMNS, 1)
-        opens = "The whole page: `stabtree compare GOOD BAD -o compare.html`"
-        return card(verdict, told.title(self), told.basis(self), opens=opens, word=word, drawn=drawn)
+        more = "The whole page: `stabtree compare GOOD BAD -o compare.html`"
+        return card(verdict, (word, told.title(self), told.basis(self)), drawn, (), more)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, as `stabtree compare --json` prints them."""

@@ -87,10 +87,10 @@ class Fleet(Struct, frozen=True):
         from stabtree.report.card import card
         from stabtree.tools.fleet.table import Summary
 
-        worst, told = self.records[:5], Summary(self.records)
-        rows = [f"{run.name.removeprefix(told.folder)}: {run.title}" for run in worst]
-        opens = "All runs: `fleet.to_frame()`, or `stabtree scan FOLDER -o runs.html`"
-        return card(worst[0].badge if worst else UNKNOWN, told.headline, told.where, opens=opens, listed=rows)
+        told, more = Summary(self.records), "All runs: `fleet.to_frame()`, or `stabtree scan FOLDER -o runs.html`"
+        badge = told.records[0].badge if told.records else UNKNOWN
+        rows = [f"{told.name(run)}: {run.title}" for run in told.records[:5]]
+        return card(badge, ("", told.headline, told.where), None, rows, more)
 
 
 def scan(
