@@ -57,14 +57,8 @@ def wanted(out: OutputOptions, kind: str = RUN) -> Targets:
     Raises:
         StabtreeError: where a name is unknown, a FILE can't be written to, or two outputs go to one place.
     """
-    items = [*out.output]
-    if out.json:
-        items.append(JSON)
-    if out.quiet:
-        items.append(HEADLINE)
-    items = items or [SCREEN]
     found: Targets = {}
-    for item in items:
+    for item in [*out.output, *[JSON] * out.json, *[HEADLINE] * out.quiet] or [SCREEN]:
         name, target = parsed(item, names(kind))
         if target in found:
             hint = f"send one of them elsewhere: --output {name}={'another ' * bool(target)}FILE"

@@ -22,7 +22,7 @@ UNTRAINED = "at its best the model was not trained yet"
 LEARNED_NOTHING = "no evaluation was clearly better than the untrained model"
 
 
-class Restart(Struct, frozen=True):
+class Restart(Struct, frozen=True, repr_omit_defaults=True):
     """Where to restart.
 
     Attributes:
@@ -63,12 +63,6 @@ class Restart(Struct, frozen=True):
     nothing: str = ""
     useless: tuple[int, float, float] | None = None
     margin_steps: int = 0
-
-    def __repr__(self) -> str:
-        up_to = "" if self.up_to_step is None else f"any up to {self.unit} {self.up_to_step:,}"
-        step = "" if self.checkpoint_step is None else f"{self.unit} {self.checkpoint_step:,}"
-        where = self.nothing or step or up_to or "no checkpoint"
-        return f"Restart({where}; trouble from {self.before_step:,}, {self.lost_steps:,} steps lost)"
 
     @property
     def assumed(self) -> bool:

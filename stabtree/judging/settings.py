@@ -106,12 +106,11 @@ class Settings(Struct, frozen=True):
         Raises:
             StabtreeError: where `columns` names an unknown metric.
         """
-        if checkpoint_every is None:
-            checkpoint_every = self.checkpoint_every or None
+        every = self.checkpoint_every or None
         return {
             "columns": {**self.column, **dict(named(columns).columns)},
             "step_column": step_column or self.step_column or None,
-            "checkpoint_every": checkpoint_every,
+            "checkpoint_every": every if checkpoint_every is None else checkpoint_every,
         }
 
     @contextmanager

@@ -107,9 +107,7 @@ def counted(count: int, noun: str) -> str:
     >>> counted(1, "note"), counted(2, "note")
     ('1 note', '2 notes')
     """
-    if count == 1:
-        return f"1 {noun}"
-    return f"{count:,} {noun}s"
+    return f"{count:,} {noun}" + "s" * (count != 1)
 
 
 def uncut(text: str, width: int, max_lines: int, *, needed: bool = False) -> list[str]:

@@ -140,9 +140,7 @@ class Comparison(Struct, frozen=True):
     @property
     def first(self) -> Parting | None:
         """The first parting; None if there is none."""
-        if self.partings:
-            return self.partings[0]
-        return None
+        return next(iter(self.partings), None)
 
     def __repr__(self) -> str:
         where = ""

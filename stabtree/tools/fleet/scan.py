@@ -78,9 +78,8 @@ class Fleet(Struct, frozen=True):
         return frame(self.records)
 
     def __repr__(self) -> str:
-        from stabtree.tools.fleet.table import Summary
-
-        return f"Fleet({Summary(self.records).headline})"
+        counts = Counter(run.badge for run in self.records)
+        return f"Fleet({len(self):,} runs: {', '.join(f'{count:,} {badge}' for badge, count in counts.items())})"
 
     def _repr_html_(self) -> str:
         """Return a card with the worst runs, as a notebook shows it."""
