@@ -101,7 +101,7 @@ def _tracebacks() -> Iterator[None]:
 
 def _wants_json(words: Sequence[str]) -> bool:
     """Return whether a command is to write JSON on standard output."""
-    return "--json" in words or "--output=json" in words or ("--output", "json") in pairwise(words)
+    return bool({"--json", "--output=json"} & {*words} or {("--output", "json"), ("-o", "json")} & {*pairwise(words)})
 
 
 def _code_of(error: BaseException, words: Sequence[str], *, debug: bool) -> int:

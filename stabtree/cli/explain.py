@@ -75,9 +75,8 @@ def _explained(tree: Tree, word: str, *, full: bool) -> str:
     by_id = by_id and bool(found) and metric != word
     if metric and not by_id:
         found, _ = nodes.find(tree, metric)
-        more = nodes.by_kind(found, width=width, color=color) if found and not full else ""
         about = about_metric(tree, metric, named=word, width=width, color=color)
-        return about + (f"\n{listed(found)}" if found and full else more)
+        return about + (f"\n{listed(found)}" if found and full else "")
     column = about_column(word, width=width, color=color)
     # What a title or a heading names is a topic, and comes before a column of that name.
     mentioned = found and (not column or nodes.rank(tree, found[0], word) > nodes.IN_TEXT)

@@ -46,7 +46,7 @@ def inspect(
     emit(inspect_text(run, width=width, color=color) + files_text(found, width=width, color=color))
 
 
-def config(read: Annotated[ReadOptions, Only("config")], out: Annotated[OutputOptions, Only("json")]) -> None:
+def config(read: Annotated[ReadOptions, Only("settings")], out: Annotated[OutputOptions, Only("json")]) -> None:
     """Show the effective settings: each key and where it is from, changed thresholds, trees.
 
     A changed threshold is shown beside the shipped one, and each tree with a hash of its content. The first mistake in
@@ -60,7 +60,7 @@ def config(read: Annotated[ReadOptions, Only("config")], out: Annotated[OutputOp
     from stabtree.tree.load import load_preflight, load_tree, load_trees
     from stabtree.tree.shipped import DEFAULT, PREFLIGHT, shipped
 
-    settings = read_settings(read.config)
+    settings = read_settings(read.settings)
     whole = load_tree(settings.tree) if settings.tree else load_trees(None, settings.trees or None)
     for walked in (whole, load_preflight(settings.trees or None)):
         applied = of_tree(settings, walked)

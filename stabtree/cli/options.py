@@ -19,6 +19,7 @@ from msgspec import Struct
 from msgspec.structs import asdict, fields
 
 from stabtree.cli.terminal import notify
+from stabtree.common.errors import StabtreeError
 from stabtree.common.text import first_few, hide
 from stabtree.report.outputs import RUN, SCREEN, names
 
@@ -30,12 +31,16 @@ if TYPE_CHECKING:
     from stabtree.judging.verdict import KnownFindings
     from stabtree.loaders import Loaded
 
-INPUT, JUDGING, OUTPUT = "Input", "Judging", "Output"
+INPUT, JUDGING, OUTPUT, EXPERT = "Input", "Judging", "Output", "Expert"
 """The groups of options in the help."""
-COLUMNS = ("column", "step_column", "dtype", "format", "config", "follow_links")
+COLUMNS = ("column", "step_column", "dtype", "format", "settings", "follow_links")
 """The options that all commands which read logs have."""
 TREES = ("tree", "trees", "set", "ignore")
 """The options that all commands which walk a tree have."""
+JUDGED = (*TREES, "fail_on", "on_unknown")
+"""Those, and what fails."""
+ON_UNKNOWN = {"": (), "fail": ("unknown",), "pass": ("not-partial",)}
+"""What `--on-unknown` adds to the levels of `--fail-on`."""
 
 
 def option(panel: str, spelling: str, about: str) -> Any:
@@ -61,7 +66,7 @@ Paths = Annotated[
 ]
 
 
-_read, _judge, _print = (partial(option, panel) for panel in (INPUT, JUDGING, OUTPUT))
+_read, _judge, _print, _expert = (partial(option, panel) for panel in (INPUT, JUDGING, OUTPUT, EXPERT))
 
 
 class ReadOptions(Struct, frozen=True):
@@ -87,9 +92,9 @@ class ReadOptions(Struct, frozen=True):
         str | None, _read("--rerun PATH", "Another run of the same training, to compare this one with.")
     ] = None
     follow_links: Annotated[bool, _read("--follow-links", "Follow links that lead out of a folder.")] = False
-    config: Annotated[
+    settings: Annotated[
         str | None,
-        _read("--config FILE", "Settings to use instead of stabtree.toml or pyproject.toml in the working directory."),
+        _read("--settings FILE", "Settings to use instead of stabtree.toml or pyproject.toml in the working folder."),
     ] = None
 
 
@@ -99,28 +104,21 @@ class JudgeOptions(Struct, frozen=True):
     tree: Annotated[str | None, _judge("--tree NAME|FILE", "Walk this tree alone: a shipped one, or a YAML file.")] = (
         None
     )
-    trees: Annotated[str | None, _judge("--trees DIR", "Walk the trees in this folder beside the shipped ones.")] = None
+    trees: Annotated[str | None, _expert("--trees DIR", "Walk the trees in this folder beside ours.")] = None
     fail_on: Annotated[
         tuple[str, ...],
-        _judge(
-            "--fail-on LEVEL",
-            "Exit 1 at or above note, warning (default) or critical; never: exit 0 whatever is found; unknown: exit 1, "
-            "not 3, for a run that can't be judged; not-partial: exit 0, not 3, if every check that could run passed.",
-        ),
+        _judge("--fail-on LEVEL", "Exit 1 at or above note, warning (default) or critical; never: exit 0."),
     ] = ()
+    on_unknown: Annotated[
+        str, _judge("--on-unknown fail|pass", "If it can't be judged, exit 1, not 3, or 0 if all that could be passed.")
+    ] = ""
     expect_complete: Annotated[
         bool, _judge("--expect-complete", "Exit 3 for a log that stops before its planned end, and nothing says why.")
     ] = False
-    literal: Annotated[bool, _judge("--literal", "Apply the bare thresholds, without the guards against noise.")] = (
-        False
-    )
-    set: Annotated[tuple[str, ...], _judge("--set ID.PARAM=VALUE", "Override a parameter, as in Q2.1.sigma=4.")] = ()
-    answer: Annotated[
-        tuple[str, ...], _judge("--answer ID=VERDICT", "Answer a question yourself, as in Q1.2=fp16.")
-    ] = ()
-    applied: Annotated[
-        tuple[str, ...], _judge("--applied ID", "The fixes of this node were tried and did not help.")
-    ] = ()
+    literal: Annotated[bool, _expert("--literal", "Apply the bare thresholds, without guards against noise.")] = False
+    set: Annotated[tuple[str, ...], _expert("--set ID.PARAM=VALUE", "Override a parameter, as in Q2.1.sigma=4.")] = ()
+    answer: Annotated[tuple[str, ...], _expert("--answer ID=VERDICT", "Answer a question, as in Q1.2=fp16.")] = ()
+    applied: Annotated[tuple[str, ...], _expert("--applied ID", "This node's fixes were tried and did not help.")] = ()
     ignore: Annotated[tuple[str, ...], _judge("--ignore LEAF", "Ignore this finding, as in spike-minor.")] = ()
     baseline: Annotated[
         str | None, _judge("--baseline FILE", "Ignore the findings accepted in FILE, which `stabtree baseline` writes.")
@@ -133,8 +131,8 @@ class JudgeOptions(Struct, frozen=True):
 def output_option(kind: str) -> Any:
     """Declare `--output` for a kind of result."""
     others = ", ".join(name for name in names(kind) if name != SCREEN)
-    text = f"Print {SCREEN} (default), {others}, or write it to FILE; may be given several times."
-    return _print("--output NAME[=FILE]", text)
+    text = f"Write FILE as its ending says (report.html), or NAME=FILE, or print NAME: {SCREEN} (default), {others}."
+    return _print("-o, --output NAME|FILE", text)
 
 
 def full_option(about: str) -> Any:
@@ -148,7 +146,6 @@ class OutputOptions(Struct, frozen=True):
     output: Annotated[tuple[str, ...], output_option(RUN)] = ()
     json: Annotated[bool, _print("--json", "Short for --output json.")] = False
     quiet: Annotated[bool, _print("-q, --quiet", "Print one line: short for --output headline.")] = False
-    plot: Annotated[str | None, _print("--plot FILE", "Also draw the run: short for --output svg=FILE.")] = None
     full: Annotated[bool, full_option("Print everything: all numbers, and the log's rows around the onset.")] = False
     no_plots: Annotated[bool, _print("--no-plots", "Draw no figures.")] = False
 
@@ -228,17 +225,19 @@ def effective_settings(read: ReadOptions, judge: JudgeOptions = JudgeOptions()) 
     """Return the project's settings as the command line leaves them.
 
     Raises:
-        StabtreeError: where the settings can't be read, or a word of `--fail-on` is no level.
+        StabtreeError: where the settings can't be read, or a word of `--fail-on` or `--on-unknown` is none.
     """
     from stabtree.judging.settings import read_settings
     from stabtree.judging.verdict import accepts_partial, levels_of
 
-    project = read_settings(read.config)
+    project = read_settings(read.settings)
     hide(map(str, asdict(project).values()))
     typed = {**asdict(read), **asdict(judge)}
     overridden = ("column", "step_column", "checkpoint_every", "tree", "trees", "fail_on", "set", "baseline")
     settings = project.without({key: typed[key] for key in overridden})
-    words = judge.fail_on or settings.fail_on
+    if judge.on_unknown not in ON_UNKNOWN:
+        raise StabtreeError(f"{judge.on_unknown!r} is neither", where="--on-unknown", hint="type fail or pass")
+    words = (*(judge.fail_on or settings.fail_on), *ON_UNKNOWN[judge.on_unknown])
     partial = project.accept_partial or accepts_partial(words)
     return EffectiveSettings(settings, levels_of(words), partial, judge.expect_complete)
 

@@ -14,16 +14,18 @@ from msgspec.structs import replace
 from stabtree.cli.terminal import emit, emit_bytes, notify, screen
 from stabtree.common import extensions
 from stabtree.common.errors import StabtreeError
-from stabtree.common.text import hidden, near
+from stabtree.common.text import clean, hidden, near
 from stabtree.report.outputs import (
     DEFAULT_OPTIONS,
     GITHUB,
     HEADLINE,
+    HTML,
     JSON,
+    JUNIT,
+    MARKDOWN,
     RUN,
     SCREEN,
     SERVICES,
-    SVG,
     RenderOptions,
     names,
 )
@@ -40,6 +42,8 @@ if TYPE_CHECKING:
     """Outputs by the file that each goes to; None is standard output."""
 
 SUMMARY = "GITHUB_STEP_SUMMARY"
+ENDINGS = {"md": MARKDOWN, "xml": JUNIT, "txt": SCREEN, "htm": HTML}
+"""Outputs by the ending of a file, where that is not their name."""
 MAX_SUMMARY_BYTES = 1 << 20  # of a step: GitHub shows nothing of a larger one
 
 
@@ -53,36 +57,27 @@ def wanted(out: OutputOptions, kind: str = RUN) -> Targets:
     Raises:
         StabtreeError: where a name is unknown, a FILE can't be written to, or two outputs go to one place.
     """
-    items = [*out.output]
-    if out.json:
-        items.append(JSON)
-    if out.quiet:
-        items.append(HEADLINE)
-    items = items or [SCREEN]
-    if out.plot is not None:
-        path = Path(out.plot)
-        if path.suffix.lower() != ".svg":
-            hint = f"type --plot {path.stem or 'run'}.svg"
-            raise StabtreeError("the name of a picture ends in .svg", where=f"--plot {out.plot}", hint=hint)
-        items.append(f"{SVG}={out.plot}")
     found: Targets = {}
-    for item in items:
+    for item in [*out.output, *[JSON] * out.json, *[HEADLINE] * out.quiet] or [SCREEN]:
         name, target = parsed(item, names(kind))
         if target in found:
-            stream, other = ("standard output", "FILE") if target is None else (item.partition("=")[2], "another FILE")
-            hint = f"send one of them elsewhere: --output {name}={other}"
+            hint = f"send one of them elsewhere: --output {name}={'another ' * bool(target)}FILE"
+            stream = clean(target.name) if target else "standard output"
             raise StabtreeError(f"{found[target]} and {name} can't both go to {stream}", where="--output", hint=hint)
         found[target] = name
     return found
 
 
 def parsed(item: str, known: Collection[str]) -> tuple[str, Path | None]:
-    """Return the name and the file of `NAME[=FILE]`; None for standard output.
+    """Return the name and the file of `NAME[=FILE]`, or of a FILE whose ending says which; None for standard output.
 
     Raises:
         StabtreeError: where the name is unknown, or the file can't be written to.
     """
     name, equals, file = item.partition("=")
+    ending = item.rpartition(".")[2].lower()
+    if not name.isidentifier() and ENDINGS.get(ending, ending) in known:
+        name, file = ENDINGS.get(ending, ending), item
     if equals and not file:
         raise StabtreeError("no file is named after =", where=f"--output {item}", hint=f"type --output {name}=FILE")
     if name not in known:

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 CORE, TOOLS = "Commands", "Tools"
 """The groups of the help of the program."""
-GROUPS = ("Arguments", "Input", "Judging", "Output", "Options")
+OTHERS = "Options"
+GROUPS = ("Arguments", "Input", "Judging", "Output", OTHERS, "Expert")
 """The groups of the help of a command; an option names its own as `rich_help_panel`."""
 
 COMMANDS = {
@@ -117,14 +118,14 @@ class PlainCommand(TyperCommand):
         return _emitting(super().get_help_option(ctx))
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write the arguments, the input, judging and output options, then all others."""
+        """Write the arguments, then the options in their groups."""
         groups: dict[str, list[tuple[str, str]]] = {name: [] for name in GROUPS}
         for param in self.get_params(ctx):
             record = param.get_help_record(ctx)
             if record and param.param_type_name == "argument":
                 groups[GROUPS[0]].append((argument_name(param), record[1]))
             elif record:
-                groups[getattr(param, "rich_help_panel", None) or GROUPS[-1]].append(record)
+                groups[getattr(param, "rich_help_panel", None) or OTHERS].append(record)
         for name, records in groups.items():
             if records:
                 with formatter.section(name):

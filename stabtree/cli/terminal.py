@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 import threading
@@ -21,6 +22,8 @@ PAUSE_SECONDS = 0.005
 COLOURED = ("WT_SESSION", "TERM", "TERM_PROGRAM", "ANSICON", "ConEmuANSI")
 """Variables of the terminals that take escape sequences on Windows; its console of old has none of them."""
 ERROR_LINES = ("error: ", " next: ")
+COLOURS = {"error:": "1;38;5;131", " next:": "38;5;29", "note:": "38;5;63"}  # as `report.page` has them
+FIRST_WORDS = re.compile("|".join(f"^{word}" for word in COLOURS), re.MULTILINE)
 
 
 def screen() -> tuple[int, bool]:
@@ -32,7 +35,7 @@ def screen() -> tuple[int, bool]:
 
 
 def takes_escapes() -> bool:
-    """Return whether standard output, a terminal, takes colour."""
+    """Return whether a terminal takes colour."""
     if os.environ.get("TERM") == "dumb":
         return False
     return os.name != "nt" or any(map(os.environ.get, COLOURED))
@@ -49,6 +52,8 @@ def notify(text: str) -> None:
     text = inert(hidden(text))
     if stream.isatty():
         text = "".join(f"{_wrapped(line)}\n" for line in text.splitlines())
+        if takes_escapes() and not os.environ.get("NO_COLOR"):
+            text = FIRST_WORDS.sub(lambda found: f"\x1b[{COLOURS[found[0]]}m{found[0]}\x1b[0m", text)
     try:
         text.encode(stream.encoding or "utf-8")
     except UnicodeEncodeError:

@@ -22,7 +22,7 @@ UNTRAINED = "at its best the model was not trained yet"
 LEARNED_NOTHING = "no evaluation was clearly better than the untrained model"
 
 
-class Restart(Struct, frozen=True):
+class Restart(Struct, frozen=True, repr_omit_defaults=True):
     """Where to restart.
 
     Attributes:

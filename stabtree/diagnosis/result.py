@@ -84,6 +84,10 @@ class Incident(Struct, frozen=True):
     unit: str = "step"
     accepted: Accepted | None = None
 
+    def __repr__(self) -> str:
+        at = "" if self.onset_step is None else f" at {self.unit} {self.onset_step:,}"
+        return f"Incident({self.leaf.id!r}: {self.severity}{at}, {self.leaf.title}; {self.restart})"
+
     @property
     def is_alarm(self) -> bool:
         """Whether it is more than a note."""
@@ -179,8 +183,10 @@ class Diagnosis(Struct, frozen=True):
         return str(_rendered("screen", "screen")(self))
 
     def _repr_html_(self) -> str:
-        """Return the page in a frame of its own, as a notebook shows it: its style stays inside."""
-        return str(_rendered("html", "framed")(_rendered("html", "html")(self)))
+        """Return a card of a few kilobytes, as a notebook shows it."""
+        return str(_rendered("card", "of_run")(self))
+
+    __str__ = to_text
 
     @property
     def timeline(self) -> Sequence[Happening]:
@@ -369,9 +375,7 @@ class Happening(Struct, frozen=True):
     @property
     def sentence(self) -> str:
         """The series and what it did."""
-        if self.metric in self.text:
-            return self.text
-        return f"{self.metric} {self.text}"
+        return self.text if self.metric in self.text else f"{self.metric} {self.text}"
 
 
 class QuotedRow(Struct, frozen=True):
@@ -408,9 +412,7 @@ class Accepted(Struct, frozen=True):
         >>> Accepted("the loader is being fixed", "March", "base.json").text
         'known since March, the loader is being fixed (base.json)'
         """
-        known = "" if self.reason else "known"
-        if self.since:
-            known = f"known since {self.since}"
+        known = f"known since {self.since}" if self.since else "known" * (not self.reason)
         return f"{', '.join(filter(None, [known, self.reason]))} ({self.source})"
 
 
@@ -422,8 +424,7 @@ def check_ignored(tree: Tree, leaves: Iterable[str]) -> None:
     """
     for id_ in (id_ for id_ in leaves if id_ not in tree.leaves):
         hint = "the report and --json name them"
-        findings = [leaf.id for leaf in tree.leaves.values() if leaf.of == id_]
-        if findings:
+        if findings := [leaf.id for leaf in tree.leaves.values() if leaf.of == id_]:
             hint = f"the findings of {id_} are {', '.join(findings)}"
         problem = f"no finding is called {clean(id_, 60)!r}{near(id_, tree.leaves)}"
         raise StabtreeError(problem, where="--ignore", hint=hint)

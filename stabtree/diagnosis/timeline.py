@@ -131,9 +131,8 @@ def _happening(item: Evidence) -> Happening:
 def _is_by_rate(finding: Incident) -> bool:
     """Return whether the finding is a rate that rises, or the log shows that the rate is its cause."""
     for item in finding.evidence:
-        if item.metric != RATE or item.observed is None or item.threshold is None:
-            continue
-        if item.observed > item.threshold:
+        at, limit = item.observed, item.threshold
+        if item.metric == RATE and at is not None and limit is not None and at > limit:
             return True
     return any(item.cause.id in RATE_CAUSES for item in finding.causes if item.state in STRONG)
 

@@ -1,7 +1,7 @@
 """The settings of a project: `stabtree.toml`, or `[tool.stabtree]` of `pyproject.toml`.
 
-They are read from the working directory or from the file that `--config` names, never from the folder of a log: what is
-judged must not decide how strictly. The command line overrides them.
+They are read from the working directory or from the file that `--settings` names, never from the folder of a log: what
+is judged must not decide how strictly. The command line overrides them.
 """
 
 from __future__ import annotations
@@ -101,13 +101,16 @@ class Settings(Struct, frozen=True):
         step_column: str | None = None,
         checkpoint_every: int | None = None,
     ) -> dict[str, Any]:
-        """Return options of `stabtree.loaders.load_run`: those that are given, else those of the settings."""
-        if checkpoint_every is None:
-            checkpoint_every = self.checkpoint_every or None
+        """Return options of `stabtree.loaders.load_run`: those that are given, else those of the settings.
+
+        Raises:
+            StabtreeError: where `columns` names an unknown metric.
+        """
+        every = self.checkpoint_every or None
         return {
-            "columns": {**self.column, **columns},
+            "columns": {**self.column, **dict(named(columns).columns)},
             "step_column": step_column or self.step_column or None,
-            "checkpoint_every": checkpoint_every,
+            "checkpoint_every": every if checkpoint_every is None else checkpoint_every,
         }
 
     @contextmanager
@@ -202,7 +205,7 @@ def _checked(table: Mapping[str, Any], path: Path, source: str) -> Settings:
         raise _mistake(str(error), source) from None
     settings = replace(settings, source=source, folder=path.parent)
     with settings.blamed("column"):
-        named(settings.column)
+        settings = replace(settings, column=dict(named(settings.column).columns))
     with settings.blamed("fail_on"):
         levels_of(settings.fail_on)
     if settings.tree and settings.trees:

@@ -41,9 +41,7 @@ class Outcome(NamedTuple):
     @property
     def verdict(self) -> str:
         """The verdict, `unread` for a log that can't be read."""
-        if isinstance(self.found, StabtreeError):
-            return UNREAD
-        return str(self.found.verdict)
+        return UNREAD if isinstance(self.found, StabtreeError) else str(self.found.verdict)
 
     @property
     def partial(self) -> bool:
@@ -73,10 +71,9 @@ def levels_of(fail_on: Iterable[str]) -> frozenset[str]:
             hint = f"{', '.join(WORDS[:-1])} or {WORDS[-1]}"
             raise StabtreeError(f"{word!r} is not a level", where="--fail-on", hint=hint)
     levels = set(words) - {NOT_PARTIAL}
-    if NEVER in levels and len(levels) > 1:
-        raise StabtreeError(
-            "never can't be combined with another level", where="--fail-on", hint="type --fail-on never alone"
-        )
+    if NEVER in levels and len(levels - {UNKNOWN}) > 1:
+        problem, hint = "never can't be combined with another level", "type --fail-on never alone"
+        raise StabtreeError(problem, where="--fail-on", hint=hint)
     if not levels - {UNKNOWN}:
         levels.add(Severity.WARNING)
     return frozenset(levels)

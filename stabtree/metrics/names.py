@@ -128,23 +128,23 @@ class Names(Struct, frozen=True, eq=False):
 
 
 def named(columns: Mapping[str, str], step_column: str | None = None) -> Names:
-    """Return the names with the columns that a user gives by metric.
+    """Return the names with the columns that a user gives by any name of a metric that the table knows.
 
     Raises:
-        StabtreeError: if `columns` names an unknown metric.
+        StabtreeError: if `columns` names an unknown metric, or one twice.
     """
-    known = by_name()
-    for metric in columns:
-        base = metric.partition("/")[0]
-        if base in known and (known[base].grouped or base == metric):
-            continue
-        close = difflib.get_close_matches(base, list(known), n=1, cutoff=0.4)
-        raise StabtreeError(
-            f"{clean(metric, 40)!r} is not a metric",
-            where="--column",
-            hint=f"did you mean {close[0]}?" if close else f"one of {', '.join(known)}",
-        )
-    return _same(tuple(columns.items()), step_column)
+    known, given = by_name(), dict[str, str]()
+    for name, column in columns.items():
+        base = name.partition("/")[0]
+        canonical = base in known and (known[base].grouped or base == name)
+        metric = name if canonical else (match(name) or ("", 0))[0]
+        if not metric or metric in given:
+            close = difflib.get_close_matches(base, list(known), n=1, cutoff=0.4)
+            hint = f"did you mean {close[0]}?" if close else f"one of {', '.join(known)}"
+            problem = f"{metric} is given twice" if metric else f"{clean(name, 40)!r} is not a metric"
+            raise StabtreeError(problem, where="--column", hint="leave one of them out" if metric else hint)
+        given[metric] = column
+    return _same(tuple(given.items()), step_column)
 
 
 _same = lru_cache(maxsize=64)(Names)  # the same for all logs read alike: what they mean is found out once

@@ -9,31 +9,28 @@ from typing import TYPE_CHECKING, NamedTuple
 from stabtree.common.text import docstring, first_few
 from stabtree.measures import measure_named
 from stabtree.measures.table import MEASURES
-from stabtree.report.page import Page, counted, in_lines
+from stabtree.report.page import Page, in_lines
 from stabtree.report.trees import HEAD, field, metrics_of, read_by, shown_value
 from stabtree.run import CONFIG
 from stabtree.tree.fixes import plain
 from stabtree.tree.model import NOTHING, Entry, Group, Leaf, Question, Tree
 from stabtree.tree.params import fact_params, fine, known, settable
-from stabtree.tree.shipped import calibrations, shipped_titles
+from stabtree.tree.shipped import shipped_titles
 from stabtree.tree.tables import CONFIG as SETTING
 from stabtree.tree.tables import CONTEXT, LOG_NEXT, RESTART, Cause, Remedy, condition, expected, tables
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from stabtree.measures.registry import Measure
     from stabtree.report.page import Line, Piece
 
 MAX_LINES = 24  # of a terminal
 LISTED = MAX_LINES - 2  # lines of a list, which ends with what it leaves out
-NAMES = 20  # of findings, where a metric is shown on one screen
 SEEN = 2  # references of a finding
 NAMED = 6  # ids of nodes that go with the first one
 IN_TITLE, IN_SECTION, IN_TEXT = 3, 2, 1  # where a node has the words that were typed
 SHORT_WORD = 4  # letters; such a word is searched for as a whole
-HALF = -1.0  # of a limit, as a strength
-UNSEEN = {"right": "of such alarms are right", "named": "of such failures raise an alarm"}
 _SIGNS = {">": "above", ">=": "at least", "<": "below", "<=": "at most", "=": "is"}
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
 _LITERAL = re.compile(r"\s*\(literal: [^()]*\)")
@@ -178,15 +175,6 @@ def listing(nodes: Sequence[Node], *, width: int = 100, color: bool = False, mos
     return page.text()
 
 
-def by_kind(nodes: list[Node], *, width: int = 100, color: bool = False) -> str:
-    """Return findings and entries by their ids alone, as fields that continue what is known of a metric."""
-    page = Page(width=width, color=color)
-    for head, kind in (("findings", Leaf), ("see also", Entry)):
-        field(page, head, first_few([node.id for node in nodes if isinstance(node, kind)], NAMES))
-    page.line(("--full has a line for each", "dim"), indent=1)
-    return page.text()
-
-
 def _list(page: Page, name: str, texts: Iterable[str], most: int) -> None:
     """Add the first of some texts, and how many more there are."""
     shown = list(filter(None, texts))
@@ -276,17 +264,15 @@ def _leaf_fixes(page: Page, leaves: Sequence[Leaf], room: Room) -> None:
     """Add what the document itself says to do about some leaves, then what usually helps."""
     own = [action for action in tables().actions.values() if {leaf.of for leaf in leaves} & {*action.of}]
     if own:
-        _list(page, "fixes", (f"{action_in_words(action)} ({_condition_of(action)})" for action in own), room.most)
+        # Its source says when a document gives an advice: `Phase 19, Q1.4: log(0) in the loss`.
+        when = [action.source.partition(": ")[2] or action.source for action in own]
+        texts = zip(map(action_in_words, own), when, strict=True)
+        _list(page, "fixes", (f"{text} ({condition})" for text, condition in texts), room.most)
         return
     told = [leaf for leaf in leaves if leaf.severity.is_alarm] or leaves
     usual = ((leaf.fix or next(map(action_in_words, usual_actions(leaf)), "")) for leaf in told)
     fixes = dict.fromkeys(filter(None, usual))
     _numbered(page, [*fixes], room.most)
-
-
-def _condition_of(action: Remedy) -> str:
-    """Return when a document gives an advice, from its source: `Phase 19, Q1.4: log(0) in the loss`."""
-    return action.source.partition(": ")[2] or action.source
 
 
 def usual_causes(leaf: Leaf) -> list[Cause]:
@@ -377,7 +363,7 @@ FIELDS: dict[type, Callable[..., None]] = {
 
 
 def _params(page: Page, tree: Tree, node: Question, measure: Measure) -> None:
-    """Add what can be set, with the name to set it by: a parameter of a fact by the fact's; what the limit rests on."""
+    """Add what can be set, with the name to set it by: a parameter of a fact by the fact's."""
     homes = {name: home for name, (home, _) in settable(measure).items()}
     usual, literal = known(tree, node), known(tree, node, literal=True)
     guards = set(fine(tree, node)).union(*(fact.advanced for fact in tree.facts.values()))
@@ -388,7 +374,6 @@ def _params(page: Page, tree: Tree, node: Question, measure: Measure) -> None:
         other = f"   (--literal: {shown_value(literal[name])})" if literal[name] != usual[name] else ""
         rows.append([(f"{key:<{longest}} = ", ""), (shown_value(usual[name]), "number"), (other, "dim")])
     page.listed("set", rows, indent=1, head_width=HEAD)
-    field(page, "limit", *fitted_texts(node.id))
 
 
 def rule_of(tree: Tree, question: Question, *, literal: bool = False) -> str:
@@ -421,26 +406,3 @@ def condition_in_words(text: str) -> str:
     what = docstring(measure.func).partition("\n")[0].rstrip(".")
     what = re.sub(r"^(Return|Count|Compare|Find out) ", "", what).partition(":")[0]
     return f"{what}: {'' if found.compare == '=' else _SIGNS[found.compare] + ' '}{value}"
-
-
-def fitted_texts(id_: str) -> Iterator[str]:
-    """Yield what the limit and the slope of a question rest on; nothing where no labelled run was measured by it."""
-    fits = calibrations()
-    if id_ not in fits.questions:
-        return
-    found = fits.of(id_)
-    at, half = (f"{fits.likelihood(id_, strength):.0%}" for strength in (0.0, HALF))
-    cases = f"{counted(found.positives, 'failure')} ({counted(found.repositories, 'source')})"
-    rests_on = "limit of its document or of simulated runs, since "
-    rests_on += f"it has only {cases}" if found.positives else "no labelled failure shows it"
-    if not found.family:
-        limit = f"limit fitted to {cases}"
-        rests_on = limit if found.limit else f"documented limit, which a fit to {cases} does not move"
-    elif found.limit:
-        rests_on = f"limit raised to what simulated healthy runs stay below, since it has only {cases}"
-    slope = f"slope {found.slope:g}, shared by {found.family}" if found.family else f"slope {found.slope:g}, its own"
-    yield f"{rests_on}; likelihood of a fault {at} at it, {half} at half of it ({slope})"
-    for name, words in UNSEEN.items():
-        if name in found.unseen:
-            share, low, high = found.unseen[name]
-            yield f"on repositories left out of the fit {share:.0%} {words} (95%: {low:.0%} to {high:.0%})"

@@ -97,7 +97,6 @@ def _attributes(attributes: dict[str, str | bool]) -> str:
 
 
 CLOSING = Markup("</body></html>\n")
-FRAME = "width:100%;height:44rem;border:1px solid #8884;border-radius:6px"
 
 
 def opening(title: str, sheet: Markup, script: str = "", others: Sequence[str] = ()) -> Markup:
@@ -122,11 +121,6 @@ def opening(title: str, sheet: Markup, script: str = "", others: Sequence[str] =
 
 def _hash(inline: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(inline.encode()).digest()).decode()}'"
-
-
-def framed(page: str) -> str:
-    """Return a page in a frame of its own, for a notebook: its style stays inside, and reaches nothing of that."""
-    return f'<iframe sandbox style="{FRAME}" srcdoc="{escape(page)}"></iframe>'
 
 
 def html(diagnosis: Diagnosis, options: RenderOptions = DEFAULT_OPTIONS) -> str:

@@ -67,15 +67,10 @@ def inspect_text(run: Run, *, width: int = 100, color: bool = False) -> str:
         f" the later rows replace {replaced_rows(resume)}."
         for resume in run.resumes
     ]
-    gaps = [
-        f"{gap.metric} is missing in {gap.rows:,} rows, "
-        + (
-            f"from step {gap.first_step:,} to the end."
-            if gap.at_end
-            else f"steps {gap.first_step:,} to {gap.last_step:,}."
-        )
-        for gap in run.gaps
-    ]
+    gaps = []
+    for gap in run.gaps:
+        end = "the end" if gap.at_end else f"{gap.last_step:,}"
+        gaps.append(f"{gap.metric} is missing in {gap.rows:,} rows, from step {gap.first_step:,} to {end}.")
     _list(page, "Resumes", resumes)
     _list(page, GAPS, gaps)
     skipped = []
@@ -323,16 +318,12 @@ def config_text(effective: Mapping[str, Any], *, width: int = 100, color: bool =
     page.blank()
     rows = [(key, item["from"], _value(key, item["value"])) for key, item in effective["keys"].items()]
     for key, item in effective["set"].items():
-        rows.append(
-            (f"set.{key}", item["from"], f"{_value('', item['value'])} (shipped: {_value('', item['shipped'])})")
-        )
-    trees = [
-        (tree["name"], tree["sha256"][:12], tree["file"] or f"shipped, {tree['version']}")
-        for tree in effective["trees"]
-    ]
+        changed = f"{_value('', item['value'])} (shipped: {_value('', item['shipped'])})"
+        rows.append((f"set.{key}", item["from"], changed))
     _table(page, rows)
     page.heading("Trees, and the hash of what each says")
-    _table(page, trees)
+    trees = effective["trees"]
+    _table(page, [(it["name"], it["sha256"][:12], it["file"] or f"shipped, {it['version']}") for it in trees])
     return page.text()
 
 

@@ -107,9 +107,7 @@ def counted(count: int, noun: str) -> str:
     >>> counted(1, "note"), counted(2, "note")
     ('1 note', '2 notes')
     """
-    if count == 1:
-        return f"1 {noun}"
-    return f"{count:,} {noun}s"
+    return f"{count:,} {noun}" + "s" * (count != 1)
 
 
 def uncut(text: str, width: int, max_lines: int, *, needed: bool = False) -> list[str]:
@@ -123,24 +121,24 @@ def uncut(text: str, width: int, max_lines: int, *, needed: bool = False) -> lis
     return next((lines for lines in wrapped if len(lines) <= max_lines), shortest)
 
 
-QUIET = "color(244)"  # a grey of its own: SGR 2 all but vanishes in Solarized Dark, and ANSI 8 is its background
-# Of medium lightness: at least 4 : 1 against black and against white, where ANSI cyan, yellow and green have 3 : 1.
-CYAN, ORANGE, GREEN = "color(31)", "color(130)", "color(64)"
+QUIET = "color(243)"  # a grey of its own: SGR 2 all but vanishes in Solarized Dark, and ANSI 8 is its background
+# Of medium lightness, at least 4.4 : 1 against black and against white; ANSI red, blue and green have 3 : 1 or less.
+BLUE, ORANGE, GREEN, RED = "color(63)", "color(130)", "color(29)", "color(131)"
 STYLES = {
     **{verdict: badge.style for verdict, badge in BADGES.items()},
     "heading": "bold",
-    "id": CYAN,
+    "id": BLUE,
     "answer": "bold",
     "dim": QUIET,
     "title": "bold",
     "axis": QUIET,
-    "curve": CYAN,
-    "mark": "bold red",
-    "parting": "bold red",
+    "curve": BLUE,
+    "mark": f"bold {RED}",
+    "parting": f"bold {RED}",
     "behind": GREEN,
     "restart": f"bold {GREEN}",
-    "first": "bold red",
-    "confirmed": "bold red",
+    "first": f"bold {RED}",
+    "confirmed": f"bold {RED}",
     "likely": ORANGE,
     "possible": "",
     "not confirmed": QUIET,
@@ -148,10 +146,10 @@ STYLES = {
     "ruled out": GREEN,
     "number": "bold",
     "passed": GREEN,
-    "failed": "bold red",
-    "critical word": "bold red",
+    "failed": f"bold {RED}",
+    "critical word": f"bold {RED}",
     "warning word": ORANGE,
-    "note word": "blue",
+    "note word": BLUE,
     "ok word": GREEN,
     "unknown word": "bold",
 }

@@ -282,9 +282,7 @@ def short(value: float, digits: int = 3) -> str:
     """Return a number in few characters: `2.31`, `65536`, `1.2e-5`."""
     if value == 0 or 1e-3 <= abs(value) < 1e5:
         return f"{value:.0f}" if abs(value) >= 10.0**digits else f"{value:.{digits}g}"
-    decimals = int(1e-99 <= abs(value) < 1e99)
-    if digits > 3:
-        decimals = digits - 1
+    decimals = digits - 1 if digits > 3 else int(1e-99 <= abs(value) < 1e99)
     mantissa, _, exponent = f"{value:.{decimals}e}".partition("e")
     if "." in mantissa:
         mantissa = mantissa.rstrip("0").rstrip(".")

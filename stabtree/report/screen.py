@@ -142,7 +142,7 @@ def _panes(report: Report, options: RenderOptions) -> list[Pane]:
         word = BADGES[report.badge].word.lower()
         page.line((word, f"{report.badge} word"), (report.closing.removeprefix(word), ""))
         more = ["more: --full", *([f"stabtree explain {report.node}"] if report.node else [])]
-        more += ["--output html=report.html"] if report.finding else []
+        more += ["-o report.html"] if report.finding else []
         page.lines([[(SEPARATOR.join(more), "dim")]])
 
     return [

@@ -138,8 +138,6 @@ def measure_list(measures: Sequence[Measure], *, width: int = 100, color: bool =
     for item in sorted(measures, key=lambda each: each.name):
         page.item((item.name, "id"), [(item.question, "")], indent=0, head_width=column)
         page.line(("answers ", "dim"), (", ".join(item.verdicts), "answer"), indent=column)
-    page.blank()
-    page.line(("stabtree tree measures NAME", "id"), ("  one of them, with what it reads and what can be set", "dim"))
     return page.text()
 
 

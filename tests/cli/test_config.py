@@ -62,15 +62,15 @@ def test_settings_beside_the_log_change_nothing(tmp_path: Path, monkeypatch: pyt
 
 
 def test_config_names_the_file_and_the_working_directory_is_left_alone(tmp_path: Path) -> None:
-    """With --config nothing else is read; an empty file sets nothing."""
+    """With --settings nothing else is read; an empty file sets nothing."""
     write(tmp_path, LOOSE, "stabtree.toml")
     write(tmp_path, 'fail_on = "critical"\n', "other/strict.toml")
     write(tmp_path, "", "empty.toml")
     assert (
         "Set by other/strict.toml: fail_on = critical."
-        in run("diagnose", str(SPIKE), "--config", "other/strict.toml").stdout
+        in run("diagnose", str(SPIKE), "--settings", "other/strict.toml").stdout
     )
-    done = run("diagnose", str(SPIKE), "--config", "empty.toml")
+    done = run("diagnose", str(SPIKE), "--settings", "empty.toml")
     assert (done.returncode, "Set by" in done.stdout) == (1, False)
 
 
@@ -112,7 +112,7 @@ def test_paths_are_relative_to_the_file(tmp_path: Path) -> None:
     text = (FIXTURES.parent / "trees" / "phase19.yaml").read_text(encoding="utf-8")
     write(tmp_path, text.replace("name: phase19", "name: ours", 1), "settings/ours.yaml")
     write(tmp_path, 'tree = "ours.yaml"\n', "settings/strict.toml")
-    done = run("diagnose", str(SPIKE), "--json", "--config", "settings/strict.toml")
+    done = run("diagnose", str(SPIKE), "--json", "--settings", "settings/strict.toml")
     assert json.loads(done.stdout)["tree"] == "ours"
 
 
@@ -151,7 +151,7 @@ def test_a_file_that_can_not_be_read_is_an_error(tmp_path: Path) -> None:
     write(tmp_path, "[project]\nname = 'stabtree-user'\n", "other/pyproject.toml")
     (tmp_path / "latin.toml").write_bytes(b'tree = "\xff"\n')
     for name in ("no.toml", str(tmp_path), "other/pyproject.toml", "latin.toml"):
-        assert name in failed("diagnose", str(SPIKE), "--config", name)
+        assert name in failed("diagnose", str(SPIKE), "--settings", name)
 
 
 def test_no_output_is_written_over_the_settings(tmp_path: Path) -> None:
@@ -180,7 +180,7 @@ def test_config_for_machines_says_the_same(tmp_path: Path) -> None:
     write(tmp_path, text.replace("name: phase19", "name: ours", 1), "ours.yaml")
     write(tmp_path, 'tree = "ours.yaml"\ncolumn = {loss = "nll"}\n[set]\nspike.sigma = 4\n', "mine.toml")
     plain = json.loads(run("info", "config", "--json").stdout)
-    told = json.loads(run("info", "config", "--json", "--config", "mine.toml").stdout)
+    told = json.loads(run("info", "config", "--json", "--settings", "mine.toml").stdout)
     assert (plain["file"], told["file"]) == (None, "mine.toml")
     assert plain["keys"]["fail_on"] == {"value": ["warning"], "from": "default"}
     assert told["keys"]["column"] == {"value": {"loss": "nll"}, "from": "mine.toml"}

@@ -1,4 +1,4 @@
-"""`--output NAME[=FILE]`: one grammar for what is printed and what is written."""
+"""`--output NAME[=FILE]`, or a FILE whose ending says which: one grammar for what is printed and what is written."""
 
 from __future__ import annotations
 
@@ -43,6 +43,19 @@ def test_several_outputs_go_to_several_places(tmp_path: Path) -> None:
     assert report.read_text(encoding="utf-8") == run("diagnose", NAN, "--json").stdout
     assert page.read_text(encoding="utf-8") == run("diagnose", NAN).stdout
     assert sorted(path.name for path in tmp_path.iterdir()) == ["page.txt", "report.json"]
+
+
+def test_the_ending_of_a_file_says_which_output_it_is(tmp_path: Path) -> None:
+    """As where the output is named, whatever the folder is called."""
+    folder = tmp_path / "lr=0.1"
+    folder.mkdir()
+    endings = {"html": "html", "json": "json", "md": "markdown", "svg": "svg", "xml": "junit", "sarif": "sarif"}
+    words = [
+        ["-o", f"{folder}/r.{ending}", "--output", f"{name}={tmp_path}/{ending}"] for ending, name in endings.items()
+    ]
+    run("diagnose", NAN, *(word for pair in words for word in pair))
+    for ending in endings:
+        assert (folder / f"r.{ending}").read_bytes() == (tmp_path / ending).read_bytes()
 
 
 def test_only_what_is_named_is_written(tmp_path: Path) -> None:

@@ -159,10 +159,15 @@ def test_the_action_is_a_composite_one_without_inputs_in_its_scripts() -> None:
 def test_hostile_inputs_of_the_action_stay_single_words(text: str, place: Path) -> None:
     """Each input arrives as one argument of its own option, paths behind `--`, and nothing of it is run."""
     recorder(place)
-    script, env = step(dict.fromkeys(("fail-on", "baseline", "config", "markdown"), text) | {"path": f"{text}\nruns\n"})
+    script, env = step(
+        dict.fromkeys(("fail-on", "baseline", "settings", "on-unknown", "markdown"), text) | {"path": f"{text}\nruns\n"}
+    )
     assert shell(script, place, **env).returncode == 0
     given = (place / "given").read_text(encoding="utf-8").split("\0")[:-1]
-    options = [f"--output=markdown={text}", *(f"--{name}={text}" for name in ("fail-on", "baseline", "config"))]
+    options = [
+        f"--output=markdown={text}",
+        *(f"--{name}={text}" for name in ("fail-on", "baseline", "on-unknown", "settings")),
+    ]
     assert given == ["diagnose", "--output", "github", *options, "--", text, "runs"]
     assert not (place / "pwned").exists()
 

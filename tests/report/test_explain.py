@@ -9,16 +9,12 @@ import pytest
 
 from stabtree.metrics.table import all_metrics
 from stabtree.report import explain
-from stabtree.report.explain import find, fitted_texts
+from stabtree.report.explain import find
 from stabtree.report.trees import about_metric
-from stabtree.tree import shipped
 from stabtree.tree.load import load_defining, load_known, load_trees
-from stabtree.tree.shipped import Calibrations, Fit, use_calibrations
 from tests.cli.command import run
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from stabtree.metrics.metric import Metric
 
 TREE = load_trees()
@@ -98,27 +94,3 @@ def test_every_metric_can_be_explained(metric: Metric) -> None:
     page = " ".join(about_metric(load_trees(), metric.name, width=160).split())
     for text in (metric.meaning, *metric.aliases[:1], metric.log):
         assert " ".join(text.split()) in page
-
-
-@pytest.fixture
-def known() -> Iterator[None]:
-    """Use calibrations of one question that was fitted, and of one that was not."""
-    unseen = {"right": (0.9, 0.8, 0.95)}
-    fitted = Fit(2.0, limit={"dead_share": 0.4}, positives=27, repositories=14, unseen=unseen)
-    questions = {"O25": fitted, "Q2.1": Fit(1.5, "spike", positives=3, repositories=2)}
-    use_calibrations(Calibrations(0.75, 0.3, 2.0, questions))
-    yield
-    shipped._USED.clear()
-
-
-@pytest.mark.usefixtures("known")
-def test_explain_says_what_a_limit_rests_on() -> None:
-    """A fitted one names its failures and what it is worth elsewhere, another one that it was not fitted."""
-    fitted, right = fitted_texts("O25")
-    assert "fitted to 27 failures (14 sources)" in fitted
-    assert "75% at it" in fitted
-    assert right == "on repositories left out of the fit 90% of such alarms are right (95%: 80% to 95%)"
-    (shared,) = fitted_texts("Q2.1")
-    assert "only 3 failures" in shared
-    assert "shared by spike" in shared
-    assert not list(fitted_texts("O1"))

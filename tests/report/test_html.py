@@ -159,10 +159,18 @@ def test_hostile_names_and_lines_are_text() -> None:
     assert not re.search("[\u2028\u202e\x1b]", hostile.text)
 
 
-def test_a_notebook_shows_a_run_and_its_page() -> None:
-    """A run is a line, a diagnosis is the page in a frame that may do nothing."""
-    run = load_run(OVERFLOW)
+def test_a_notebook_shows_a_card_and_python_a_few_lines() -> None:
+    """Of any run, with markup for names too, in at most 15 kB without a script or a frame; text is the screen."""
+    run, diagnosis = load_run(OVERFLOW), found(hostile_run())
     assert repr(run).startswith("Run('fp16-overflow'")
-    shown = found(run)._repr_html_()
-    assert shown.startswith("<iframe sandbox ")
-    assert "&lt;!doctype html&gt;" in shown
+    for shown in (found(run)._repr_html_(), diagnosis._repr_html_()):
+        parts = Parts(shown)
+        assert len(shown.encode()) <= 15_000
+        assert not {"iframe", "script", "img"} & {name for name, _ in parts.elements}
+        assert all(words in parts.text for words in ("CRITICAL", "Step 730", "Restart from", "onset at step 730"))
+    assert str(diagnosis) == diagnosis.to_text()
+    finding = diagnosis.findings[0]
+    assert repr(finding).startswith("Incident('fp16-overflow': critical at step 730")
+    assert repr(finding).count("\n") <= 2
+    assert repr(finding.restart).startswith("Restart(checkpoint_step=600, ")
+    assert "line=None" not in repr(finding.restart)

@@ -50,12 +50,12 @@ def test_what_matters_is_in_the_picture() -> None:
 
 
 def test_a_mistake_with_the_picture_is_told(tmp_path: Path) -> None:
-    """A name that is no picture's, the log itself, a place that is taken, several runs."""
+    """An ending that no output has, the log itself, a place that is taken, several runs."""
     log = str(OVERFLOW)
-    assert "ends in .svg" in failed("diagnose", log, "--plot", "run.gif")
+    assert "'run.gif' is not an output" in failed("diagnose", log, "-o", "run.gif")
     taken = str(tmp_path / "a.svg")
-    assert "can't both go to" in failed("diagnose", log, "--plot", taken, "--output", f"svg={taken}")
-    assert "goes with one run" in failed("diagnose", log, str(FIXTURES / "phase19" / "healthy"), "--plot", taken)
+    assert "can't both go to" in failed("diagnose", log, "-o", taken, "--output", f"html={taken}")
+    assert "goes with one run" in failed("diagnose", log, str(FIXTURES / "phase19" / "healthy"), "-o", taken)
     own = tmp_path / "log.svg"
     own.write_text("step,loss\n" + "".join(f"{step},{1 / (step + 1)}\n" for step in range(50)), encoding="utf-8")
-    assert "a file of the run itself" in failed("diagnose", str(own), "--plot", str(own))
+    assert "a file of the run itself" in failed("diagnose", str(own), "-o", str(own))

@@ -48,7 +48,7 @@ def test_the_exit_code_follows_the_severity(folder: str, levels: list[str], code
 
 
 def test_a_run_that_can_not_be_judged_has_an_exit_code_of_its_own(tmp_path: Path) -> None:
-    """Verdict unknown: exit 3, 1 with --fail-on unknown, 0 with --fail-on never, and never the word OK."""
+    """Verdict unknown: exit 3, 0 with --fail-on never, 1 with --on-unknown fail in both, and never the word OK."""
     path = tmp_path / "short.csv"
     path.write_text("step,loss\n1,2.0\n2,1.9\n", encoding="utf-8")
     done = run("diagnose", str(path))
@@ -56,7 +56,9 @@ def test_a_run_that_can_not_be_judged_has_an_exit_code_of_its_own(tmp_path: Path
     assert run("diagnose", str(path), "--fail-on", "never").returncode == 0
     assert "NOT JUDGED" in done.stdout
     assert " OK " not in done.stdout
-    assert run("diagnose", str(path), "--fail-on", "unknown").returncode == 1
+    for words in (["--on-unknown", "fail"], ["--fail-on", "never", "--on-unknown", "fail"], ["--fail-on", "unknown"]):
+        assert run("diagnose", str(path), *words).returncode == 1
+    assert "type fail or pass" in failed("diagnose", str(path), "--on-unknown", "3")
 
 
 def test_colour_comes_only_when_wanted() -> None:

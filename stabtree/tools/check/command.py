@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from stabtree.cli.options import (
     INPUT,
-    TREES,
+    JUDGED,
     JudgeOptions,
     Only,
     OutputOptions,
@@ -78,8 +78,8 @@ Exit codes:
 
 def check(
     paths: Configs,
-    read: Annotated[ReadOptions, Only("config")],
-    judge: Annotated[JudgeOptions, Only(*TREES, "fail_on")],
+    read: Annotated[ReadOptions, Only("settings")],
+    judge: Annotated[JudgeOptions, Only(*JUDGED)],
     out: CheckOutput,
     merge: Merge = False,
 ) -> None:
@@ -87,7 +87,6 @@ def check(
 
     What it does not mention has the default of its trainer; where that is not known, it is not judged.
     """
-    from stabtree.judging.verdict import exit_code
     from stabtree.report.outputs import RenderOptions
 
     effective = effective_settings(read, judge)
@@ -105,7 +104,7 @@ def check(
             protect_run(targets, outcome.found.run)
     if len(outcomes) == 1 and isinstance(outcomes[0].found, StabtreeError):
         raise outcomes[0].found
-    code = exit_code([outcome.verdict for outcome in outcomes], effective.levels)
+    code = effective.exit_code(outcomes)
     look = RenderOptions(full=out.full, exit_code=code, fail_on=effective.levels)
     deliver(CHECK, outcomes, targets, look)
     summarize(outcomes, targets, look)

@@ -140,9 +140,7 @@ class Comparison(Struct, frozen=True):
     @property
     def first(self) -> Parting | None:
         """The first parting; None if there is none."""
-        if self.partings:
-            return self.partings[0]
-        return None
+        return next(iter(self.partings), None)
 
     def __repr__(self) -> str:
         where = ""
@@ -151,11 +149,13 @@ class Comparison(Struct, frozen=True):
         return f"Comparison({self.names[-1]!r}: {self.parted}{where})"
 
     def _repr_html_(self) -> str:
-        """Return the page of `--output html` in a frame of its own, as a notebook shows it."""
-        from stabtree.report.html import framed
-        from stabtree.report.outputs import COMPARISON, HTML, output
+        """Return a card of a few kilobytes, as a notebook shows it."""
+        from stabtree.report.card import COLUMNS, card
+        from stabtree.tools.compare import outputs as told
 
-        return framed(output(COMPARISON, HTML)(self))
+        (word, verdict), drawn = told.WORDS[self.parted], told.overlay(self, COLUMNS, 1)
+        more = "The whole page: `stabtree compare GOOD BAD -o compare.html`"
+        return card(verdict, (word, told.title(self), told.basis(self)), drawn, (), more)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, as `stabtree compare --json` prints them."""

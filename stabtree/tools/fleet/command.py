@@ -14,8 +14,8 @@ from msgspec import Struct
 from stabtree.cli.options import (
     COLUMNS,
     INPUT,
+    JUDGED,
     OUTPUT,
-    TREES,
     JudgeOptions,
     Only,
     OutputOptions,
@@ -59,7 +59,7 @@ class WorkOptions(Struct, frozen=True):
 EPILOG = """\b
 Examples:
   stabtree scan runs                        every run below, worst first
-  stabtree scan runs --output csv=runs.csv --output html=runs.html
+  stabtree scan runs -o runs.csv -o runs.html
   stabtree scan runs --output jsonl         one line of JSON for each run, as soon as it is judged
 
 \b
@@ -70,7 +70,7 @@ The exit codes are those of diagnose.
 def scan(
     paths: Folders,
     read: Annotated[ReadOptions, Only(*COLUMNS, "steps", "checkpoint_every")],
-    judge: Annotated[JudgeOptions, Only(*TREES, "fail_on", "expect_complete", "literal", "answer", "baseline")],
+    judge: Annotated[JudgeOptions, Only(*JUDGED, "expect_complete", "literal", "answer", "baseline")],
     out: Annotated[OutputOptions, Only("json", "quiet", output=output_option(RECORDS))],
     work: WorkOptions,
 ) -> None:

@@ -19,6 +19,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from stabtree._version import __version__
+from stabtree.common.answer import UNKNOWN
 from stabtree.common.errors import StabtreeError, too_little_memory
 from stabtree.common.lazy import np
 from stabtree.common.text import clean, masked, near
@@ -76,12 +77,19 @@ class Fleet(Struct, frozen=True):
 
         return frame(self.records)
 
-    def _repr_html_(self) -> str:
-        """Return the page of `scan --output html` in a frame of its own, as a notebook shows it."""
-        from stabtree.report.html import framed
-        from stabtree.tools.fleet.page import page
+    def __repr__(self) -> str:
+        counts = Counter(run.badge for run in self.records)
+        return f"Fleet({len(self):,} runs: {', '.join(f'{count:,} {badge}' for badge, count in counts.items())})"
 
-        return framed("".join(page(self.records)))
+    def _repr_html_(self) -> str:
+        """Return a card with the worst runs, as a notebook shows it."""
+        from stabtree.report.card import card
+        from stabtree.tools.fleet.table import Summary
+
+        told, more = Summary(self.records), "All runs: `fleet.to_frame()`, or `stabtree scan FOLDER -o runs.html`"
+        badge = told.records[0].badge if told.records else UNKNOWN
+        rows = [f"{told.name(run)}: {run.title}" for run in told.records[:5]]
+        return card(badge, ("", told.headline, told.where), None, rows, more)
 
 
 def scan(

@@ -24,9 +24,9 @@ from msgspec.structs import replace
 from stabtree.cli.options import (
     COLUMNS,
     INPUT,
+    JUDGED,
     JUDGING,
     OUTPUT,
-    TREES,
     JudgeOptions,
     Only,
     OutputOptions,
@@ -102,7 +102,7 @@ class FollowOptions(Struct, frozen=True):
 def watch(
     paths: WatchedPaths,
     read: Annotated[ReadOptions, Only(*COLUMNS, "checkpoint_every", "checkpoints", "run_name", "ranks")],
-    judge: Annotated[JudgeOptions, Only(*TREES, "fail_on", "literal", "answer", "applied", "baseline")],
+    judge: Annotated[JudgeOptions, Only(*JUDGED, "literal", "answer", "applied", "baseline")],
     out: WatchOutput,
     follow: FollowOptions,
 ) -> None:

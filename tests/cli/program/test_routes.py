@@ -71,13 +71,14 @@ def test_a_path_alone_is_diagnosed(tmp_path: Path) -> None:
 
 
 def test_help_stands_in_groups_with_examples_and_exit_codes() -> None:
-    """Every option of diagnose but --help is in a group, in the order input, judging, output."""
+    """Every option of diagnose but --help is in a group, in the order input, judging, output; experts' come last."""
     text = run("help", "diagnose").stdout
     assert text == run("diagnose", "-h").stdout
-    places = [text.index(f"\n{head}:") for head in ("Arguments", "Input", "Judging", "Output", "Options")]
+    places = [text.index(f"\n{head}:") for head in ("Arguments", "Input", "Judging", "Output", "Options", "Expert")]
     assert places == sorted(places)
-    options = text[places[-1] :].partition("\n  Examples")[0]
-    assert [line.split()[0] for line in options.splitlines() if line.startswith("  -")] == ["-h,"]
+    options = text[places[-2] :].partition("\n  Examples")[0]
+    named = [line.split()[0] for line in options.splitlines() if line.startswith("  -")]
+    assert named == ["-h,", "--trees", "--literal", "--set", "--answer", "--applied"]
     for code in ("  1  something is", "  2  a mistake", "  3  too little"):
         assert code in text
 

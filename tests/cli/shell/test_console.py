@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -40,12 +41,19 @@ def test_nothing_is_wider_than_the_terminal(words: list[str]) -> None:
 
 @pytest.mark.parametrize("words", MISTAKES, ids=" ".join)
 def test_an_error_fits_the_terminal_that_shows_it(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """A terminal gets lines of its own width, the further ones below the words; the words are the same as elsewhere."""
+    """A terminal gets coloured words, lines of its own width, the further ones below the words; else the same."""
     plain = run(*words).stderr
     shown = Terminal()
     monkeypatch.setenv("COLUMNS", "60")
+    for name, value in (("TERM", "xterm"), ("NO_COLOR", "")):
+        monkeypatch.setenv(name, value)
+    with mock.patch.object(sys, "stderr", coloured := Terminal()):
+        main(words)
+    monkeypatch.setenv("NO_COLOR", "1")
     with mock.patch.object(sys, "stderr", shown):
         assert main(words) == 2
+    assert coloured.getvalue().startswith("\x1b[1;38;5;131merror:\x1b[0m ")
+    assert re.sub("\x1b\\[[0-9;]*m", "", coloured.getvalue()) == shown.getvalue()
     lines = shown.getvalue().splitlines()
     assert [line for line in lines if len(line) > 60 and " " in line.strip()] == []
     assert all(line.startswith(("error: ", " next: ", "       ")) for line in lines)

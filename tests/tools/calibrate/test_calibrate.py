@@ -66,12 +66,12 @@ def calibrate(*more: str) -> str:
 
 @pytest.mark.usefixtures("team")
 def test_what_it_writes_silences_the_runs() -> None:
-    """The file is read by `--config` as it is: the healthy runs end in 0, and one that is worse still in 1."""
+    """The file is read by `--settings` as it is: the healthy runs end in 0, and one that is worse still in 1."""
     told = ["diagnose", "--tree", "house.yaml", "-q"]
     assert run(*told, "good").returncode == 1
     assert calibrate("--output", "toml=ours.toml") == ""
-    assert run(*told, "--config", "ours.toml", "good").returncode == 0
-    assert run(*told, "--config", "ours.toml", "bad").returncode == 1
+    assert run(*told, "--settings", "ours.toml", "good").returncode == 0
+    assert run(*told, "--settings", "ours.toml", "bad").returncode == 1
 
 
 @pytest.mark.usefixtures("team")

@@ -129,7 +129,7 @@ def test_what_is_accepted_is_told_with_its_reason(tmp_path: Path) -> None:
     (tmp_path / "ours.toml").write_text(
         'accept = [{leaf = "no-clipping", reason = "clipped by the model itself"}]', encoding="utf-8"
     )
-    done = run("check", written(tmp_path, grad_clip=0.0), "--config", str(tmp_path / "ours.toml"))
+    done = run("check", written(tmp_path, grad_clip=0.0), "--settings", str(tmp_path / "ours.toml"))
     assert done.returncode == 0
     assert "Accepted: no-clipping: clipped by the model itself" in done.stdout
     assert "But for what is accepted the verdict would be warning." in done.stdout

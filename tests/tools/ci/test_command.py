@@ -97,7 +97,7 @@ def test_a_project_may_name_its_baseline_and_accept_leaves(tmp_path: Path) -> No
     (tmp_path / "ci").mkdir()
     (tmp_path / "ci" / "strict.toml").write_text('baseline = "base.json"\n', encoding="utf-8")
     run("baseline", SPIKE, "-o", "ci/base.json")
-    words = ("--config", "ci/strict.toml")
+    words = ("--settings", "ci/strict.toml")
     assert run("diagnose", SPIKE, "-q", *words).returncode == 0
     assert "Set by ci/strict.toml: baseline = ci/base.json." in run("diagnose", SPIKE, "--full", *words).stdout
     assert run("baseline", NAN, *words).stdout.endswith("0 as before, 0 dropped\n")

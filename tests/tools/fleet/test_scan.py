@@ -162,12 +162,13 @@ def test_an_interrupted_scan_keeps_what_it_found(tmp_path: Path) -> None:
     assert len(fleet) == told[-1] > 0
 
 
-def test_a_notebook_shows_the_page_in_a_frame_of_its_own(tmp_path: Path) -> None:
-    """The page of `--output html`, escaped, so that no name of a folder ends the attribute."""
-    folder = three(tmp_path / 'a"><script>alert(1)<')
-    ((tag, attributes),) = Parts(scan(folder, engine="serial")._repr_html_()).elements
-    assert tag == "iframe"
-    assert "3 runs" in Parts(attributes["srcdoc"] or "").text
+def test_a_notebook_shows_a_card(tmp_path: Path) -> None:
+    """Of how many runs are what and the worst ones; no name of a folder is more than text. The text form is a line."""
+    fleet = scan(three(tmp_path / 'a"><script>alert(1)<'), engine="serial")
+    parts = Parts(fleet._repr_html_())
+    assert not {"script", "iframe"} & {tag for tag, _ in parts.elements}
+    assert "3 runs" in parts.text
+    assert repr(fleet).startswith("Fleet(3 runs: ")
 
 
 @pytest.mark.parametrize(
@@ -213,7 +214,7 @@ def test_exit_codes_are_those_of_diagnose(tmp_path: Path) -> None:
     assert run("scan", str(tmp_path), *SERIAL).returncode == 0
     (tmp_path / "short.csv").write_text("step,loss\n1,2.31\n2,2.29\n", encoding="utf-8")
     assert run("scan", str(tmp_path), *SERIAL).returncode == 3
-    assert run("scan", str(tmp_path), *SERIAL, "--fail-on", "not-partial").returncode == 0
+    assert run("scan", str(tmp_path), *SERIAL, "--on-unknown", "pass").returncode == 0
     (tmp_path / "a" / "bad.csv").write_bytes(bytes(range(256)))
     assert run("scan", str(tmp_path), *SERIAL).returncode == 2
     assert run("scan", str(tmp_path), str(SPIKE), *SERIAL).returncode == 1
@@ -248,7 +249,7 @@ def test_no_output_goes_over_what_was_scanned_or_judged_by(tmp_path: Path) -> No
     logs.csv(tmp_path / "top" / "metrics.csv")
     (tmp_path / "top" / "bad.csv").write_bytes(bytes(range(256)))
     (tmp_path / "own.toml").write_text('fail_on = "critical"\n', encoding="utf-8")
-    words = ("scan", str(tmp_path / "top"), *SERIAL, "--config", str(tmp_path / "own.toml"))
+    words = ("scan", str(tmp_path / "top"), *SERIAL, "--settings", str(tmp_path / "own.toml"))
     problems = {"top/metrics.csv": "of the run itself", "top/bad.csv": "of the run itself", "own.toml": "is in use"}
     for name, problem in problems.items():
         before = (tmp_path / name).read_bytes()
