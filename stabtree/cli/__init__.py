@@ -63,6 +63,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     words = list(sys.argv[1:] if argv is None else argv)
     hide([*words, *(value for value in os.environ.values() if "://" in value)])  # that of a proxy may hold a password
+    if any(":" in word for word in words):  # an address, whose service is given the keys of the environment
+        hide(f"?{name}={value}" for name, value in os.environ.items() if name.endswith(("KEY", "TOKEN", "PASSWORD")))
     debug = "--debug" in words
     words = [word for word in words if word != "--debug"]
     try:

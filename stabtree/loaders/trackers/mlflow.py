@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import re
 import sqlite3
 from contextlib import closing, suppress
@@ -153,7 +152,9 @@ def fetch(library: Any, id_: str, home: Path) -> Path | None:
     if not library.is_tracking_uri_set() and not any(map(Path.exists, map(Path, ("mlflow.db", "mlruns")))):
         problem = "is a run of a server that nothing names"  # MLflow would begin a database in the working directory
         raise StabtreeError(problem, where=f"mlflow:{id_}", hint="set MLFLOW_TRACKING_URI to the address of the server")
-    os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "2")  # of 7, a server that is down takes four minutes
+    retries = library.environment_variables.MLFLOW_HTTP_REQUEST_MAX_RETRIES
+    if not retries.is_set():
+        retries.set(2)  # with the usual 7, a server that is down takes four minutes
     client, file = library.MlflowClient(), home / "mlflow.db"
     run = client.get_run(id_)
     with closing(sqlite3.connect(file)) as store, store:

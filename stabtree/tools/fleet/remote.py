@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 import pickle
 import re
 import tempfile
@@ -17,7 +16,7 @@ from urllib.parse import unquote
 from msgspec.structs import replace
 
 from stabtree.common.errors import StabtreeError
-from stabtree.common.text import clean, hidden, hide, masked, stays_inside
+from stabtree.common.text import clean, hidden, masked, stays_inside
 from stabtree.loaders import Loaded, load_runs
 from stabtree.loaders.folder import SETTINGS
 from stabtree.loaders.paths.find import MAX_TOGETHER, Unit, is_hidden, is_log, may_be_log
@@ -35,7 +34,6 @@ T = TypeVar("T")
 CHECK = "check the address, and that you may read there"
 MAX_BYTES = 1 << 30  # of one file that is copied
 EXTRA = "type `pip install 'stabtree[remote]'`"
-SECRETS = ("KEY", "TOKEN", "PASSWORD", "SECRET")  # what the name of a variable that holds one ends with
 # What people type, what MLflow prints, and what the pages of runs are at. Only the server of the environment is asked.
 _FORMS = (
     (re.compile(r"wandb:/*([^/?#:@]+/[^/?#:@]+)/(?:runs/)?([^/?#:@]+)/?"), "wandb://{}/{}"),
@@ -254,7 +252,6 @@ def _asked(address: str) -> Iterator[None]:
     except StabtreeError:
         raise
     except Exception as error:  # each kind of storage raises errors of its own
-        hide(f"?{name}={value}" for name, value in os.environ.items() if name.endswith(SECRETS))
         problem = f"can't be read: {clean(hidden(masked(clean(error, 400))), 160) or type(error).__name__}"
         if isinstance(error, FileNotFoundError):
             problem = "there is nothing at this address"
