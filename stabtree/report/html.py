@@ -1,4 +1,4 @@
-"""A diagnosis as one page in one file: what the screen says, in its order; it asks nothing of the network.
+"""A diagnosis as one page in one file: its story, the curves and what to do first; it asks nothing of the network.
 
 Whatever comes from outside is text, wherever it is put. The page's policy allows no script but its own, which reads
 the curves out; they are whole without it.
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from stabtree.report.sections import Topic
 
 BESIDE = ("Do now", "What it means", "Causes")  # what stands beside the chart
+PICTURES = {"wide-only": PIXELS, "narrow-only": NARROW}  # of which a screen shows one
 MAX_TEXT = 4000  # characters of one text
 _CODE = re.compile(r"`([^`]+)`")
 
@@ -124,14 +125,15 @@ def _hash(inline: str) -> str:
 
 
 def html(diagnosis: Diagnosis, options: RenderOptions = DEFAULT_OPTIONS) -> str:
-    """Return the page: what the screen says, in its order, then everything else, folded."""
+    """Return the page: the story, the curves with what to do beside them, then everything else, folded."""
     report = Report(diagnosis, options.exit_code)
     topics, closing = {part.title: part for part in sections(report)}, [tag("strong", report.closing)]
     if report.finding:
         closing.append(tag("code", f"stabtree explain {report.node}"))
     if report.finding and report.finding.leaf.page:
         closing.append(tag("a", "about this failure", href=report.finding.leaf.page, rel="noopener"))
-    drawn = charts(_pictures(report)) if options.plots else NOTHING
+    figures = {kind: whole_figure(diagnosis, report.finding, pixels) for kind, pixels in PICTURES.items()}
+    drawn = charts(figures) if options.plots else NOTHING
     beside = [_to_act(topics.pop(name)) for name in BESIDE if name in topics]
     if report.finding is None:
         beside += [_to_act(topics.pop(name)) for name in [*topics] if not topics[name].background]
@@ -205,12 +207,6 @@ def _to_act(part: Topic) -> Markup:
     first, *others = part.entries
     rest = folded("Other causes, and what speaks against them", _entries(replace(part, entries=tuple(others))))
     return headed("Likeliest cause", _entries(replace(part, entries=(first,))), rest, name=name)
-
-
-def _pictures(report: Report) -> dict[str, Figure | None]:
-    """Return the figure of a wide screen and that of a phone, of which a page shows one."""
-    pixels = {"wide-only": PIXELS, "narrow-only": NARROW}
-    return {kind: whole_figure(report.diagnosis, report.finding, most) for kind, most in pixels.items()}
 
 
 def _entries(section: Topic) -> Markup:
