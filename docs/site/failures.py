@@ -108,8 +108,9 @@ def _parts(leaves: Sequence[Leaf], level: int) -> Iterator[str]:
     after = "\n\n".join(filter(None, [fixes(texts[1:]), _escalation(leaf)]))
     if not level:
         yield "; ".join(f"{to(question.id)} {prose(question.ask)}" for question in leading(leaf))
-        yield part("What may be behind it", _causes(usual_causes(leaf)[:MAX_CAUSES], example), level=0)
-        yield part("What to do", fixes(texts[:1]), after, _restart(leaf, example), _sources(leaf), level=0)
+        yield part("What to do", fixes(texts[:1], "-"), _restart(leaf, example), level=0)
+        yield md.folded("What may be behind it", _causes(usual_causes(leaf)[:MAX_CAUSES], example))
+        yield md.folded("More to do, and sources", "\n\n".join(filter(None, [after, _sources(leaf)])))
         return
     seen = _walk(example.visits) if example else []
     yield part("How to recognise it", listed(seen[-1:]), *map(rule, leading(leaf)))

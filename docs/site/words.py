@@ -32,18 +32,15 @@ def write(app: Sphinx, exception: Exception | None) -> None:
 def sections(page: nodes.document) -> Iterator[Section]:
     """Yield the sections of a page in their order; the first is the page itself."""
     for section in page.findall(nodes.section):
-        own = (part for part in section.children if not isinstance(part, nodes.section | nodes.title))
-        words = (text.astext() for part in own for text in part.findall(nodes.Text) if not _unread(text))
-        title = next(iter(section.findall(nodes.title)), None)
-        yield section["ids"][0], title.astext() if title else "", " ".join(" ".join(words).split())
+        title, *own = section.children
+        words = (word for part in own if not isinstance(part, nodes.section) for word in _words(part))
+        yield section["ids"][0], title.astext(), " ".join(" ".join(words).split())
 
 
-def _unread(text: nodes.Text) -> bool:
-    """Whether a text is no words of the page, or folded: what is shown on demand is mostly of other pages."""
-    node: nodes.Node | None = text
-    while (node := node.parent) is not None:
-        if isinstance(node, nodes.raw | nodes.comment) or (
-            isinstance(node, nodes.Element) and node.get("design_component") == "dropdown"
-        ):
-            return True
-    return False
+def _words(node: nodes.Node) -> Iterator[str]:
+    """Yield the words of a part of a page, without what is folded: that is mostly of other pages."""
+    if isinstance(node, nodes.Text):
+        yield node.astext()
+    elif not isinstance(node, nodes.raw | nodes.comment) and node.get("design_component") != "dropdown":
+        for child in node.children:
+            yield from _words(child)

@@ -23,11 +23,12 @@ PYTHONS = [item.removeprefix(PYTHON) for item in PROJECT["classifiers"] if re.fu
 
 
 def test_the_version_stands_once() -> None:
-    """In the package; the build reads it there, and the citation follows it."""
-    assert "version" in PROJECT["dynamic"]
-    assert "version" not in PROJECT
+    """In the package; the build and the citation take it from there. The conda recipe needs what the project needs."""
+    assert "version" in {*PROJECT["dynamic"]} - PROJECT.keys()
     assert CONFIG["tool"]["hatch"]["version"]["path"] == "stabtree/_version.py"
     assert CITATION["version"] == stabtree.__version__
+    recipe = yaml.safe_load((ROOT / "release" / "conda" / "recipe.yaml").read_text(encoding="utf-8"))
+    assert "".join(recipe["requirements"]["run"][1:]).replace(" ", "") == "".join(PROJECT["dependencies"])
 
 
 def test_python_has_no_upper_cap() -> None:
@@ -140,5 +141,4 @@ def test_nothing_is_released_twice_or_empty() -> None:
 
 def test_the_changelog_can_be_released() -> None:
     """Its first section is what is not released yet."""
-    titles = re.findall(r"^## (.*)$", CHANGELOG.read_text(encoding="utf-8"), re.MULTILINE)
-    assert titles[0] == "Unreleased"
+    assert re.findall(r"^## (.*)$", CHANGELOG.read_text(encoding="utf-8"), re.MULTILINE)[0] == "Unreleased"
