@@ -47,7 +47,7 @@ def page(records: Iterable[Record], _look: RenderOptions = DEFAULT_OPTIONS) -> I
         Markup('<section aria-labelledby="runs">'),
         tag("h2", "Runs", id="runs"),
         tag("p", left_out, class_="careful") if rest else NOTHING,
-        Markup('<div class="list" tabindex="0" role="region" aria-labelledby="runs"><table><thead>'),
+        Markup('<div class="list" tabindex="0" role="region" aria-label="Table of the runs"><table><thead>'),
         tag("tr", *(tag("th", head, scope="col") for head in ("verdict", "run", *summary.varied, *HEADS))),
         Markup("</thead><tbody>"),
         *(_row(summary, record) for record in rows),
