@@ -113,10 +113,8 @@ class Summary:
     def _compare(self) -> None:
         """Find out in which settings the runs differ, and what splits those that diverge from the others."""
         sound = [run for run in self.records if run.badge not in (UNREAD, UNKNOWN)]
-        known: dict[str, list[float | str]] = {}
-        for key, value in (item for run in sound for item in run.settings.items()):
-            known.setdefault(key, []).append(value)
-        keys = [key for key in KEYS if _varies(key, known.get(key, ()), len(sound))]
+        known = {key: [run.settings[key] for run in sound if key in run.settings] for key in KEYS}
+        keys = [key for key in KEYS if _varies(key, known[key], len(sound))]
         self.numbers = [key for key in keys if not any(isinstance(value, str) for value in known[key])]
         told = {key: _split(key, sound) for key in self.numbers if key != SEED}
         self.splits = {key: sentence for key, sentence in told.items() if sentence}
@@ -133,7 +131,9 @@ class Summary:
     def title(self) -> str:
         """How many runs there are, and in how many of them something is wrong."""
         runs, alarms = counted(len(self.records), "run"), sum(self.counts[level] for level in LEVELS if level.is_alarm)
-        return f"{alarms:,} of {runs} ha{'s' if alarms == 1 else 've'} a warning or worse" if alarms else runs
+        if not alarms:
+            return runs
+        return f"{alarms:,} of {runs} {('have', 'has')[alarms == 1]} a warning or worse"
 
     @property
     def headline(self) -> str:
