@@ -87,14 +87,7 @@ def scan(
     judging = judging_with_baseline(effective.settings, judge)
     protect_rules(targets, *judging.rules)
     existing = {target for target in targets if target and target.exists()}
-    streamed = targets.get(None) == JSONL
-
-    def tell(records: Sequence[Record], counts: Counter[str], waiting: int) -> None:
-        if streamed and records:
-            emit("".join(output_of(RECORDS, JSONL)(records, DEFAULT_OPTIONS)))
-        progress(counts, waiting)
-
-    with _progress() as progress:
+    with _progress(lines=targets.get(None) == JSONL) as tell:
         fleet = scanned(
             *paths,
             judging=judging,
@@ -117,8 +110,8 @@ def scan(
         worst = {} if name != SCREEN or work.worst is None else {"worst": work.worst}
         return cast("Iterator[str]", output_of(RECORDS, name)(fleet, look, **worst))
 
-    if streamed:
-        del targets[None]
+    if targets.get(None) == JSONL:
+        del targets[None]  # written already
     if len(fleet):
         deliver_pieces(pieces, targets)
     if fleet.stopped:
@@ -132,16 +125,22 @@ def scan(
 
 
 @contextmanager
-def _progress() -> Iterator[Callable[[Counter[str], int], None]]:
-    """Yield what shows how far a scan is: a line that moves on a terminal, elsewhere another every so often."""
+def _progress(*, lines: bool) -> Iterator[Callable[[Sequence[Record], Counter[str], int], None]]:
+    """Yield what shows how far a scan is: a line that moves on a terminal, elsewhere another every so often.
+
+    Args:
+        lines: whether to print each run as a line of JSON when it is judged.
+    """
     from rich.console import Console
 
     begin = told = time.monotonic()
     moves = sys.stderr is not None and sys.stderr.isatty()
     with Console(stderr=True).status("", spinner="line") if moves else nullcontext() as status:
 
-        def progress(found: Counter[str], waiting: int) -> None:
+        def progress(records: Sequence[Record], found: Counter[str], waiting: int) -> None:
             nonlocal told
+            if lines and records:
+                emit("".join(output_of(RECORDS, JSONL)(records, DEFAULT_OPTIONS)))
             counts = ", ".join(f"{count:,} {badge}" for badge, count in found.most_common())
             now = time.monotonic()
             line = f"{counted(found.total(), 'run')} in {now - begin:,.0f} s, {waiting:,} folders to go: {counts}"

@@ -21,7 +21,7 @@ from stabtree.report.markdown import code, escape, folded, paged, table
 from stabtree.report.outputs import CSV, DEFAULT_OPTIONS, HTML, JSON, JSONL, MARKDOWN, SCREEN, RenderOptions, output
 from stabtree.report.page import BADGES, new_page
 from stabtree.tools.fleet.record import record_of, worst_first
-from stabtree.tools.fleet.table import RunGroup, Summary, next_command, screen, word
+from stabtree.tools.fleet.table import Summary, next_command, screen, word
 from stabtree.tree.model import Severity
 
 if TYPE_CHECKING:
@@ -162,7 +162,10 @@ def several(outcomes: Sequence[Outcome], look: RenderOptions, *, name: str) -> s
         place = {id(record): index for index, record in enumerate(in_order)}
         largest = max(failed, key=lambda group: (len(group.runs), max(place[id(run)] for run in group.runs)))
         chosen = largest.runs[0]
-        text = f"In full: {summary.name(chosen)}, {_why(largest, failed)}"
+        why = "the latest that failed" if len(failed) > 1 else "the only one that failed"
+        if len(largest.runs) > 1:
+            why = f"the first of {len(largest.runs):,} in the largest group"
+        text = f"In full: {summary.name(chosen)}, {why}"
         if name == SCREEN:
             page = new_page(look)
             page.line((text, "heading"))
@@ -173,13 +176,6 @@ def several(outcomes: Sequence[Outcome], look: RenderOptions, *, name: str) -> s
         shown = escape(text) if name == MARKDOWN else text
         pieces = [f"{above}\n\n{shown}\n\n{report}", *(f"\n{line}" for line in pieces)]
     return "".join(pieces)
-
-
-def _why(group: RunGroup, failed: Sequence[RunGroup]) -> str:
-    """Return why the first run of a group is shown in full."""
-    if len(group.runs) > 1:
-        return f"the first of {len(group.runs):,} in the largest group"
-    return "the latest that failed" if len(failed) > 1 else "the only one that failed"
 
 
 def one(diagnosis: Diagnosis, look: RenderOptions, *, name: str) -> str:

@@ -47,7 +47,7 @@ def page(records: Iterable[Record], _look: RenderOptions = DEFAULT_OPTIONS) -> I
         Markup('<section aria-labelledby="runs">'),
         tag("h2", "Runs", id="runs"),
         tag("p", left_out, class_="careful") if rest else NOTHING,
-        Markup('<div class="list" tabindex="0" role="region" aria-labelledby="runs"><table><thead>'),
+        Markup('<div class="list" tabindex="0" role="region" aria-label="Table of the runs"><table><thead>'),
         tag("tr", *(tag("th", head, scope="col") for head in ("verdict", "run", *summary.varied, *HEADS))),
         Markup("</thead><tbody>"),
         *(_row(summary, record) for record in rows),
@@ -96,21 +96,26 @@ def _plot(summary: Summary, key: str) -> Markup:
         return NOTHING
     across, ticks = _placed([float(run.settings[key]) for run in runs], LEFT + 8, WIDTH - 14, ratio=4)
     up, levels = _placed(finite, TALL - BOTTOM - 8, TOP + 14, ratio=WIDE)
-    heights = iter(up)
+    heights: dict[float | None, int] = dict(zip(finite, up, strict=True))
     points = []
     for run, end, x in zip(runs, ends, across, strict=True):
-        y = TOP if end is None else next(heights)
+        y = heights.get(end, TOP)
         about = f"{summary.name(run)}: {key} {value_text(run.settings[key])}, {word(run.badge)}"
         points.append(_label(MARKS.get(run.badge, "●"), x, y, f"point {run.badge}", tag("title", about)))
-    frame = tag("path", d=f"M{LEFT} {TOP - 10}V{TALL - BOTTOM}H{WIDTH}", class_="frame")
-    labels = [
+    about = f"{key} against the loss at the end, {counted(len(runs), 'run')}"
+    frame = _frame(key, ticks, levels)
+    return tag("svg", *frame, *points, viewBox=f"0 0 {WIDTH} {TALL}", role="img", aria_label=about)
+
+
+def _frame(key: str, ticks: Sequence[tuple[str, int]], levels: Sequence[tuple[str, int]]) -> list[Markup]:
+    """Return the axes of a plot with their names and their ends."""
+    return [
+        tag("path", d=f"M{LEFT} {TOP - 10}V{TALL - BOTTOM}H{WIDTH}", class_="frame"),
         *(_label(text, x, TALL - BOTTOM + 14) for text, x in ticks),
         *(_label(text, LEFT - 5, y, "up") for text, y in levels),
         _label(key, (LEFT + WIDTH) // 2, TALL - 6, "name"),
         _label("loss at the end", 0, 9, "first"),
     ]
-    about = f"{key} against the loss at the end, {counted(len(runs), 'run')}"
-    return tag("svg", frame, *labels, *points, viewBox=f"0 0 {WIDTH} {TALL}", role="img", aria_label=about)
 
 
 def _placed(values: Sequence[float], start: int, end: int, *, ratio: float) -> tuple[list[int], list[tuple[str, int]]]:

@@ -145,7 +145,7 @@ def record_of(
     record = Record(
         path=shown,
         run=name,
-        label=clean(run.name, MAX_PATH) if tracked and run.name not in outcome.name else "",
+        label=clean(run.name, MAX_PATH) * (tracked and run.name not in outcome.name),
         verdict=str(found.verdict),
         badge=told,
         partial=found.partial,
@@ -183,7 +183,9 @@ def _settings(run: Run) -> dict[str, float | str]:
     """Return the configuration as numbers that lie on an axis, and text; where it has no rate the highest logged."""
     rates = run.series["lr"].values if "lr" in run.series else np.zeros(0)
     rates = rates[np.isfinite(rates)]
-    found: dict[str, float | str] = {"lr": float(rates.max())} if len(rates) else {}
+    found: dict[str, float | str] = {}
+    if len(rates):
+        found["lr"] = float(rates.max())
     for key in run.config.keys() - NAMING:
         value = run.config[key].value
         number = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < FAR

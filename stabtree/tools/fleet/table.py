@@ -108,11 +108,13 @@ class Summary:
         groups = [_group(badge, leaf, runs) for (badge, leaf), runs in same.items()]
         self.groups = sorted(groups, key=lambda group: (ORDER.index(group.badge), -len(group.runs)))
 
+        self._compare()
+
+    def _compare(self) -> None:
+        """Find out in which settings the runs differ, and what splits those that diverge from the others."""
         sound = [run for run in self.records if run.badge not in (UNREAD, UNKNOWN)]
-        known: dict[str, list[float | str]] = {}
-        for key, value in (item for run in sound for item in run.settings.items()):
-            known.setdefault(key, []).append(value)
-        keys = [key for key in KEYS if _varies(key, known.get(key, ()), len(sound))]
+        known = {key: [run.settings[key] for run in sound if key in run.settings] for key in KEYS}
+        keys = [key for key in KEYS if _varies(key, known[key], len(sound))]
         self.numbers = [key for key in keys if not any(isinstance(value, str) for value in known[key])]
         told = {key: _split(key, sound) for key in self.numbers if key != SEED}
         self.splits = {key: sentence for key, sentence in told.items() if sentence}
@@ -129,7 +131,9 @@ class Summary:
     def title(self) -> str:
         """How many runs there are, and in how many of them something is wrong."""
         runs, alarms = counted(len(self.records), "run"), sum(self.counts[level] for level in LEVELS if level.is_alarm)
-        return f"{alarms:,} of {runs} {'has' if alarms == 1 else 'have'} a warning or worse" if alarms else runs
+        if not alarms:
+            return runs
+        return f"{alarms:,} of {runs} {('have', 'has')[alarms == 1]} a warning or worse"
 
     @property
     def headline(self) -> str:
@@ -178,14 +182,18 @@ def _split(key: str, runs: Sequence[Record]) -> str:
     bad, good = ([value for value, diverged in known if diverged is side] for side in (True, False))
     if min(len(bad), len(good)) < LEAST or (bad[0] <= good[-1] and good[0] <= bad[-1]):
         return ""
-    sign, limit, other = (">=", bad[0], "below") if bad[0] > good[-1] else ("<=", bad[-1], "above")
+    sign, limit, other = ">=", bad[0], "below"
+    if bad[0] < good[0]:
+        sign, limit, other = "<=", bad[-1], "above"
     counts = f"{len(bad)} of {len(bad)}; 0 of {len(good)} {other}"
     return f"every run with {key} {sign} {value_text(limit)} diverges ({counts})"
 
 
 def value_text(value: float | str) -> str:
     """Return a setting in few characters."""
-    return clean(value, MIN_NAME) if isinstance(value, str) else short(value, DIGITS)
+    if isinstance(value, str):
+        return clean(value, MIN_NAME)
+    return short(value, DIGITS)
 
 
 def word(badge: str) -> str:
