@@ -21,8 +21,7 @@ from stabtree.common import toml
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean, near
 from stabtree.judging.verdict import Acceptance, Text, levels_of
-from stabtree.metrics.names import named
-from stabtree.metrics.table import match
+from stabtree.metrics.names import Names, named
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -90,7 +89,7 @@ class Settings(Struct, frozen=True):
         left: dict[str, Any] = {key: type(getattr(self, key))() for key in given}
         for key in given.keys() & {"column", "set"}:
             names = {item.partition("=")[0].strip() for item in given[key]}
-            names |= {(match(name) or ("",))[0] for name in names if key == "column"}
+            names |= {Names().match(name).role for name in names if key == "column"}
             left[key] = {name: value for name, value in getattr(self, key).items() if name not in names}
         return replace(self, **left)
 
