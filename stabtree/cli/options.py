@@ -111,7 +111,7 @@ class JudgeOptions(Struct, frozen=True):
         _judge("--fail-on LEVEL", "Exit 1 at or above note, warning (default) or critical; never: exit 0."),
     ] = ()
     on_unknown: Annotated[
-        str | None, _judge("--on-unknown fail|pass", "If not judged, exit 1, not 3; or 0 if all that could be passed.")
+        str | None, _judge("--on-unknown fail|pass", "Exit 1 if not judged (fail), or 0 if all checked passed (pass).")
     ] = None
     expect_complete: Annotated[
         bool, _judge("--expect-complete", "Exit 3 for a log that stops before its planned end, and nothing says why.")
