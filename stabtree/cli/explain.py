@@ -76,7 +76,7 @@ def _explained(tree: Tree, word: str, *, full: bool) -> str:
     if metric and not by_id:
         found, _ = nodes.find(tree, metric)
         about = about_metric(tree, metric, named=word, width=width, color=color)
-        return about + (f"\n{listed(found)}" if found and full else "")
+        return about + (f"\n{listed(found)}" if found and full else "\n more: --full\n" * bool(found))
     column = about_column(word, width=width, color=color)
     # What a title or a heading names is a topic, and comes before a column of that name.
     mentioned = found and (not column or nodes.rank(tree, found[0], word) > nodes.IN_TEXT)

@@ -39,7 +39,7 @@ TREES = ("tree", "trees", "set", "ignore")
 """The options that all commands which walk a tree have."""
 JUDGED = (*TREES, "fail_on", "on_unknown")
 """Those, and what fails."""
-ON_UNKNOWN = {"": (), "fail": ("unknown",), "pass": ("not-partial",)}
+ON_UNKNOWN = {None: (), "fail": ("unknown",), "pass": ("not-partial",)}
 """What `--on-unknown` adds to the levels of `--fail-on`."""
 
 
@@ -110,8 +110,8 @@ class JudgeOptions(Struct, frozen=True):
         _judge("--fail-on LEVEL", "Exit 1 at or above note, warning (default) or critical; never: exit 0."),
     ] = ()
     on_unknown: Annotated[
-        str, _judge("--on-unknown fail|pass", "If it can't be judged, exit 1, not 3, or 0 if all that could be passed.")
-    ] = ""
+        str | None, _judge("--on-unknown fail|pass", "Exit 1 if not judged (fail), or 0 if all checked passed (pass).")
+    ] = None
     expect_complete: Annotated[
         bool, _judge("--expect-complete", "Exit 3 for a log that stops before its planned end, and nothing says why.")
     ] = False

@@ -86,7 +86,7 @@ class Incident(Struct, frozen=True):
 
     def __repr__(self) -> str:
         at = "" if self.onset_step is None else f" at {self.unit} {self.onset_step:,}"
-        return f"Incident({self.leaf.id!r}: {self.severity}{at}, {self.leaf.title}; {self.restart})"
+        return f"Incident({self.leaf.id!r}: {self.severity}{at}, {self.leaf.title})\n  {self.restart or 'no restart'}"
 
     @property
     def is_alarm(self) -> bool:

@@ -6,6 +6,7 @@ is judged must not decide how strictly. The command line overrides them.
 
 from __future__ import annotations
 
+import os
 import re
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,7 +21,7 @@ from stabtree.common import toml
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean, near
 from stabtree.judging.verdict import Acceptance, Text, levels_of
-from stabtree.metrics.names import named
+from stabtree.metrics.names import Names, named
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -88,6 +89,7 @@ class Settings(Struct, frozen=True):
         left: dict[str, Any] = {key: type(getattr(self, key))() for key in given}
         for key in given.keys() & {"column", "set"}:
             names = {item.partition("=")[0].strip() for item in given[key]}
+            names |= {Names().match(name).role for name in names if key == "column"}
             left[key] = {name: value for name, value in getattr(self, key).items() if name not in names}
         return replace(self, **left)
 
@@ -145,17 +147,11 @@ def read_settings(file: str | None = None) -> Settings:
             raise StabtreeError("holds no [tool.stabtree]", where=clean(file), hint=f"add that table, or name a {FILE}")
         return _checked(table, Path(file), clean(file))
     for name in (FILE, SHARED):
-        table = _table(Path(name), name) if _is_file(name) else None
+        # Unlike that of a path this raises nothing in a working directory without read permission.
+        table = _table(Path(name), name) if os.path.isfile(name) else None  # noqa: PTH113
         if table is not None:
             return _checked(table, Path(name), name)
     return Settings()
-
-
-def _is_file(name: str) -> bool:
-    try:
-        return Path(name).is_file()
-    except OSError:  # a working directory without read permission
-        return False
 
 
 def _table(path: Path, name: str) -> dict[str, Any] | None:

@@ -66,10 +66,8 @@ def test_config_names_the_file_and_the_working_directory_is_left_alone(tmp_path:
     write(tmp_path, LOOSE, "stabtree.toml")
     write(tmp_path, 'fail_on = "critical"\n', "other/strict.toml")
     write(tmp_path, "", "empty.toml")
-    assert (
-        "Set by other/strict.toml: fail_on = critical."
-        in run("diagnose", str(SPIKE), "--settings", "other/strict.toml").stdout
-    )
+    told = run("diagnose", str(SPIKE), "--settings", "other/strict.toml").stdout
+    assert "Set by other/strict.toml: fail_on = critical." in told
     done = run("diagnose", str(SPIKE), "--settings", "empty.toml")
     assert (done.returncode, "Set by" in done.stdout) == (1, False)
 
@@ -96,12 +94,12 @@ def test_the_command_line_goes_before_the_file(tmp_path: Path) -> None:
 
 
 def test_columns_hold_for_inspect_as_well(tmp_path: Path) -> None:
-    """Both commands read a log alike; a column that is named on the command line goes before."""
+    """Both commands read a log alike, by any name of a metric; a column named on the command line goes before."""
     rows = "".join(f"{i},{2 - i / 100},{i / 100}\n" for i in range(80))
     write(tmp_path, f"it,mine,theirs\n{rows}", "run.csv")
-    write(tmp_path, 'step_column = "it"\ncolumn = {loss = "mine"}\n', "stabtree.toml")
+    write(tmp_path, 'step_column = "it"\ncolumn = {train_loss = "mine"}\n', "stabtree.toml")
     assert json.loads(run("diagnose", "run.csv", "--json", "--fail-on", "never").stdout)["run"]["metrics"] == ["loss"]
-    for words, column in (((), "mine"), (("--column", "loss=theirs"), "theirs")):
+    for words, column in (((), "mine"), (("--column", "training_loss=theirs"), "theirs")):
         told = json.loads(run("inspect", "run.csv", "--json", *words).stdout)
         assert [item["column"] for item in told["series"]] == [column]
         assert ("column.loss = mine" in told["notes"][0]) == (not words)

@@ -173,4 +173,3 @@ def test_a_notebook_shows_a_card_and_python_a_few_lines() -> None:
     assert repr(finding).startswith("Incident('fp16-overflow': critical at step 730")
     assert repr(finding).count("\n") <= 2
     assert repr(finding.restart).startswith("Restart(checkpoint_step=600, ")
-    assert "line=None" not in repr(finding.restart)

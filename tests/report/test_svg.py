@@ -11,7 +11,6 @@ from stabtree.diagnosis.walk import diagnose
 from stabtree.loaders import load_run
 from stabtree.report.svg import WIDTH, svg_report
 from stabtree.tree.load import load_trees
-from tests.cli.command import failed
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
 OVERFLOW = FIXTURES / "phase19" / "fp16-overflow"
@@ -47,15 +46,3 @@ def test_what_matters_is_in_the_picture() -> None:
     assert "restart from step 600" in words
     assert "moved first" in words
     assert any(item.get("class") == "cross" for item in root.iter(f"{SVG}path"))
-
-
-def test_a_mistake_with_the_picture_is_told(tmp_path: Path) -> None:
-    """An ending that no output has, the log itself, a place that is taken, several runs."""
-    log = str(OVERFLOW)
-    assert "'run.gif' is not an output" in failed("diagnose", log, "-o", "run.gif")
-    taken = str(tmp_path / "a.svg")
-    assert "can't both go to" in failed("diagnose", log, "-o", taken, "--output", f"html={taken}")
-    assert "goes with one run" in failed("diagnose", log, str(FIXTURES / "phase19" / "healthy"), "-o", taken)
-    own = tmp_path / "log.svg"
-    own.write_text("step,loss\n" + "".join(f"{step},{1 / (step + 1)}\n" for step in range(50)), encoding="utf-8")
-    assert "a file of the run itself" in failed("diagnose", str(own), "-o", str(own))

@@ -33,7 +33,7 @@ INNER_ORDERS = {
     "|formats|paths|__init__",
     # Styles and words, what a report says, what draws it, and the outputs.
     "report": "outputs|page|advice rows contract|words|model plot json trees|explain why svg inspect|sections"
-    "|screen markdown html|__init__",
+    "|screen markdown html|card|__init__",
     "tools": "__init__|check|anonymize compare|fleet|ci|live calibrate cases",
 }
 FORMATS = ("tables", "json", "text", "tensorboard", "trackers")

@@ -238,4 +238,5 @@ def test_options_of_one_run_are_refused_for_several() -> None:
     """A rerun and questions at the prompt go with one run."""
     both = (HEALTHY, str(PHASE19 / "plateau"))
     assert "goes with one run" in failed("diagnose", *both, "--interactive")
+    assert "goes with one run" in failed("diagnose", *both, "-o", "run.svg")
     assert "goes with one run" in failed("diagnose", *both, "--rerun", str(PHASE19 / "lr-rising"))

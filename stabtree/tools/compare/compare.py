@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
+from stabtree.common import extensions
 from stabtree.common.errors import StabtreeError
 from stabtree.common.lazy import np
 from stabtree.common.shared import FACTOR
@@ -143,19 +144,12 @@ class Comparison(Struct, frozen=True):
         return next(iter(self.partings), None)
 
     def __repr__(self) -> str:
-        where = ""
-        if self.first:
-            where = f", {self.first.metric} at {self.first.step:,}"
+        where = f", {self.first.metric} at {self.first.step:,}" if self.first else ""
         return f"Comparison({self.names[-1]!r}: {self.parted}{where})"
 
     def _repr_html_(self) -> str:
         """Return a card of a few kilobytes, as a notebook shows it."""
-        from stabtree.report.card import COLUMNS, card
-        from stabtree.tools.compare import outputs as told
-
-        (word, verdict), drawn = told.WORDS[self.parted], told.overlay(self, COLUMNS, 1)
-        more = "The whole page: `stabtree compare GOOD BAD -o compare.html`"
-        return card(verdict, (word, told.title(self), told.basis(self)), drawn, (), more)
+        return str(extensions.load("stabtree.tools.compare.outputs:card")(self))
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, as `stabtree compare --json` prints them."""

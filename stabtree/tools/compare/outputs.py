@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from stabtree.common.answer import UNKNOWN
 from stabtree.common.lazy import np
 from stabtree.common.text import clean, to_ascii
+from stabtree.report import card as cards
 from stabtree.report import html
 from stabtree.report import markdown as md
 from stabtree.report.outputs import DEFAULT_OPTIONS, RenderOptions
@@ -109,9 +110,7 @@ def title(comparison: Comparison) -> str:
 
 
 def _unit(comparison: Comparison) -> str:
-    if comparison.by is Axis.TOKENS:
-        return "token"
-    return comparison.bad.unit
+    return "token" if comparison.by is Axis.TOKENS else comparison.bad.unit
 
 
 def basis(comparison: Comparison) -> str:
@@ -350,6 +349,13 @@ def _charts(comparison: Comparison) -> html.Markup:
         behind = f"the {len(good)} good runs, from the lowest to the highest"
     keys = (html.key("line", f"bad: {bad}"), html.key("line behind", behind))
     return html.charts({"wide": overlay(comparison, COLUMNS, 5)}, "One over the other", keys)
+
+
+def card(comparison: Comparison) -> str:
+    """Return a comparison as a notebook shows it."""
+    (word, verdict), drawn = WORDS[comparison.parted], overlay(comparison, cards.COLUMNS, 1)
+    more = "The whole page: `stabtree compare GOOD BAD -o compare.html`"
+    return cards.card(verdict, (word, title(comparison), basis(comparison)), drawn, (), more)
 
 
 def overlay(comparison: Comparison, columns: int, max_strips: int = 3) -> Figure | None:

@@ -260,7 +260,7 @@ def test_a_terminal_has_a_status_line(tmp_path: Path, monkeypatch: pytest.Monkey
     """On a terminal a line shows how the run goes, and it is gone before the last lines are printed."""
     monkeypatch.setattr(io, "StringIO", Terminal)
     for path, shown in ((write(tmp_path / "run.csv"), "  step 119  last row 0s ago"), ("none", "waiting for none  0s")):
-        done = once(path, TERM="xterm-256color")
+        done = once(path, TERM="xterm-256color", NO_COLOR="1")
         assert done.stderr.startswith("\r\x1b[2K")
         assert shown in done.stderr
         assert done.stderr.partition("error: ")[0].endswith("\r\x1b[2K")
