@@ -136,7 +136,7 @@ STYLES = {
     "axis": QUIET,
     "curve": CYAN,
     "mark": "bold red",
-    "parting": "bold red",
+    "worse": "bold red",
     "behind": GREEN,
     "restart": f"bold {GREEN}",
     "first": "bold red",

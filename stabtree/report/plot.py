@@ -42,10 +42,10 @@ EARLY = 5
 ROWS = 2  # text rows of a strip
 MIN_NAME, MAX_NAME = 12, 18  # columns of a name
 MIN_CELLS = 10
-LINES = {"onset": "mark", "restart": "restart", "parting": "parting"}  # the kind of a mark -> its style
+LINES = {"onset": "mark", "restart": "restart", "worse": "worse", "differs": "worse"}  # the kind of a mark -> its style
 # The words before the step of a mark, by its style: the first of these that leaves room for all of them.
 WORDS: tuple[Mapping[str, str], ...] = (
-    {"mark": "onset", "restart": "restart", "parting": "they part at"},
+    {"mark": "onset", "restart": "restart", "worse": "at"},
     {"restart": "restart"},
     {"mark": "onset"},
     {},
@@ -71,7 +71,7 @@ class Strip(Struct, frozen=True):
 
 
 class Mark(Struct, frozen=True):
-    """A step that is marked on the axis: where, `onset`, `restart`, `parting` or `first`, and what it is called."""
+    """A step that is marked on the axis: where, `onset`, `restart`, `worse`, `differs` or `first`, and what it is called."""
 
     step: int
     kind: str

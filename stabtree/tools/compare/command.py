@@ -1,4 +1,4 @@
-"""`stabtree compare`: where a run departs from healthy runs."""
+"""`stabtree compare`: from where on a run is worse than healthy runs."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ Examples:
 
 \b
 Exit codes:
-  0  the runs do not differ beyond noise
-  1  they do
+  0  the bad run ends no worse beyond noise
+  1  it ends worse
   2  a mistake in what was typed, or a log that can't be read
   3  nothing in common, or too few rows to compare
   4  stabtree itself failed; --debug shows where
@@ -59,10 +59,10 @@ def compare(
     bad: Annotated[str | None, option(INPUT, "--bad PATH", "The bad run; all others are healthy.")] = None,
     by: Annotated[str, option(INPUT, "--by AXIS", "Match rows by step or tokens.")] = "step",
 ) -> None:
-    """Show where a run departs from healthy ones beyond noise, which series was first, and what else differs."""
+    """Show from where on a run is worse than healthy ones, by how much, and what else differs."""
     from stabtree.judging.judge import Judging
     from stabtree.report.outputs import RenderOptions
-    from stabtree.tools.compare.compare import Parted, axis_of, compared
+    from stabtree.tools.compare.compare import Verdict, axis_of, compared
 
     axis = axis_of(by)
     settings = effective_settings(read).settings
@@ -88,7 +88,7 @@ def compare(
 
     with busy.doing("comparing"):
         comparison = compared(runs, names, axis, by_tokens, judging.diagnosed)
-    code = {Parted.YES: 1, Parted.NO: 0, Parted.UNKNOWN: 3}[comparison.parted]
+    code = {Verdict.WORSE: 1, Verdict.NO_WORSE: 0, Verdict.UNKNOWN: 3}[comparison.verdict]
     deliver(COMPARISON, comparison, targets, RenderOptions(full=out.full, plots=not out.no_plots, exit_code=code))
     if code:
         raise typer.Exit(code)

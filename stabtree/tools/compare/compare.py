@@ -1,6 +1,7 @@
 """`stabtree.compare`: runs in, a `Comparison` out.
 
-Says which rows are matched, what is more than noise, which series parted first, and which settings differ.
+Says which rows are matched, whether the outcomes end worse and since when, what else differs beyond noise and where it
+did first, and which settings differ.
 """
 
 from __future__ import annotations
@@ -16,28 +17,28 @@ from msgspec.structs import asdict, replace
 
 from stabtree.common.errors import StabtreeError
 from stabtree.common.lazy import np
-from stabtree.common.shared import FACTOR
 from stabtree.common.text import near
 from stabtree.loaders.json.rows import SEVERAL_RUNS
 from stabtree.metrics.metric import Role, names
+from stabtree.metrics.role import describe_name
 from stabtree.metrics.table import is_time, normalize, with_role
 from stabtree.run import Run
 from stabtree.tools.compare.noise import (
     CHANCE,
     MIN_ROWS,
     SCHEDULED,
-    Parting,
+    Difference,
     Rows,
     beyond_noise,
+    difference,
     first_difference,
-    largest,
     lost,
     only_rounded,
-    parting,
     same_seed,
     side_by_side,
     why_incomparable,
 )
+from stabtree.tools.compare.worse import ending, for_a_while
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -53,7 +54,7 @@ COUNTERS = frozenset(
         "throughput_total_tokens total_tokens_seen"
     )
 )
-ROUNDING_NOISES = FACTOR  # times its own noise that a series may move if nothing but rounding differs
+JUDGED = (Role.REWARD, Role.HELD_OUT_LOSS, Role.LOSS, Role.QUALITY)  # what runs are judged by, the first one first
 
 
 class Axis(StrEnum):
@@ -63,11 +64,11 @@ class Axis(StrEnum):
     TOKENS = "tokens"
 
 
-class Parted(StrEnum):
-    """The verdict of a comparison."""
+class Verdict(StrEnum):
+    """Whether the bad run ends worse than the good ones."""
 
-    YES = "part"
-    NO = "same"
+    WORSE = "worse"
+    NO_WORSE = "no worse"
     UNKNOWN = "unknown"
 
 
@@ -104,15 +105,16 @@ class Comparison(Struct, frozen=True):
         by: what the rows were matched by.
         method: what counted as noise.
         digits_differ: why not every printed digit counts, as a clause; empty if they agree.
-        parted: whether they part.
+        verdict: whether the bad run ends worse in an outcome.
         reason: why that is unknown, if it is.
-        partings: the series that part, first to last.
+        differences: the series that differ, in the order in which they end worse or begin to differ.
+        judged: the outcomes by which that was told.
         compared: the series that were compared.
         left_out: common series that can't be compared, each with the reason.
         rows: the number of positions that the runs have in common.
         first_step: the first of them, in steps of the bad run; None if there is none.
         last_step: the last one.
-        chance: the probability that healthy runs are reported to part; 0 if every difference counts.
+        chance: the probability that healthy runs are reported to differ; 0 if every difference counts.
         settings: the settings that differ.
         diagnoses: the diagnosis of each run, in the order of `names`; empty if none was asked for.
         notes: further notes.
@@ -124,9 +126,10 @@ class Comparison(Struct, frozen=True):
     by: Axis = Axis.STEP
     method: Method = Method.NONE
     digits_differ: str = ""
-    parted: Parted = Parted.UNKNOWN
+    verdict: Verdict = Verdict.UNKNOWN
     reason: str = ""
-    partings: tuple[Parting, ...] = ()
+    differences: tuple[Difference, ...] = ()
+    judged: tuple[str, ...] = ()
     compared: tuple[str, ...] = ()
     left_out: tuple[tuple[str, str], ...] = ()
     rows: int = 0
@@ -138,17 +141,19 @@ class Comparison(Struct, frozen=True):
     notes: tuple[str, ...] = ()
 
     @property
-    def first(self) -> Parting | None:
-        """The first parting; None if there is none."""
-        if self.partings:
-            return self.partings[0]
-        return None
+    def first(self) -> Difference | None:
+        """The difference to look at: of an outcome that ends worse the earliest, else the first one; None if none."""
+        worse = (item for item in self.differences if item.how == "worse" and item.metric in self.judged)
+        return next(chain(worse, self.differences), None)
+
+    @property
+    def first_worse(self) -> int | None:
+        """The step from which on the bad run is worse to its end; None where it is not."""
+        return self.first.step if self.first and self.verdict is Verdict.WORSE else None
 
     def __repr__(self) -> str:
-        where = ""
-        if self.first:
-            where = f", {self.first.metric} at {self.first.step:,}"
-        return f"Comparison({self.names[-1]!r}: {self.parted}{where})"
+        where = f", {self.first.metric} from {self.first.step:,}" if self.first else ""
+        return f"Comparison({self.names[-1]!r}: {self.verdict}{where})"
 
     def _repr_html_(self) -> str:
         """Return the page of `--output html` in a frame of its own, as a notebook shows it."""
@@ -161,8 +166,11 @@ class Comparison(Struct, frozen=True):
         """Return plain values, as `stabtree compare --json` prints them."""
         return {
             "schema": 1,
-            "verdict": self.parted.value,
+            "verdict": self.verdict.value,
             "reason": self.reason,
+            "metric": self.first.metric if self.first else None,
+            "first_worse": self.first_worse,
+            "times_at_end": _plain(self.first.times_at_end) if self.first and self.first_worse is not None else None,
             "good": list(self.names[:-1]),
             "bad": self.names[-1],
             "by": self.by.value,
@@ -171,7 +179,7 @@ class Comparison(Struct, frozen=True):
             "rows": self.rows,
             "first_step": self.first_step,
             "last_step": self.last_step,
-            "partings": [{key: _plain(value) for key, value in asdict(item).items()} for item in self.partings],
+            "differences": [{key: _plain(value) for key, value in asdict(item).items()} for item in self.differences],
             "compared": list(self.compared),
             "left_out": [{"metric": metric, "why": why} for metric, why in self.left_out],
             "settings": [
@@ -196,7 +204,7 @@ def _plain(value: Any) -> Any:
 
 
 def compare(*runs: Any, by: str = "step", diagnosed: bool = True, **options: Any) -> Comparison:
-    """Find where a run parts from healthy runs, beyond noise, and what else differs.
+    """Find from where on a run is worse than healthy runs, beyond noise, and what else differs.
 
     Args:
         runs: the healthy runs first, the bad run last: each a `Run`, or what `load_run` reads.
@@ -208,7 +216,7 @@ def compare(*runs: Any, by: str = "step", diagnosed: bool = True, **options: Any
         StabtreeError: if a log can't be read, there is nothing to compare with, or the axis is unknown.
 
     >>> import stabtree
-    >>> stabtree.compare("good.csv", "bad.csv").first  # doctest: +SKIP
+    >>> stabtree.compare("good.csv", "bad.csv").first_worse  # doctest: +SKIP
     """
     from stabtree.diagnosis.walk import diagnose
     from stabtree.loaders import load_run
@@ -247,7 +255,7 @@ def compared(
 ) -> Comparison:
     """Compare runs, the bad one last, and diagnose each.
 
-    A comparison that found no parting is undecided if the bad run or all good runs were misread.
+    A comparison that found nothing worse is undecided if the bad run or all good runs were misread.
 
     Args:
         runs: the runs as they were read, by steps.
@@ -267,12 +275,12 @@ def compared(
 
 def _unless_misread(comparison: Comparison) -> Comparison:
     *good, bad = [diagnosis.misread for diagnosis in comparison.diagnoses]
-    if comparison.parted is not Parted.NO or not (bad or all(good)):
+    if comparison.verdict is not Verdict.NO_WORSE or not (bad or all(good)):
         return comparison
     which = "good runs were"
     if bad or len(good) == 1:
         which = f"{'bad' if bad else 'good'} run was"
-    return replace(comparison, parted=Parted.UNKNOWN, reason=f"the {which} misread: {bad or good[0]}")
+    return replace(comparison, verdict=Verdict.UNKNOWN, reason=f"the {which} misread: {bad or good[0]}")
 
 
 def token_column(run: Run) -> str:
@@ -292,7 +300,7 @@ def token_column(run: Run) -> str:
 
 
 def compare_runs(good: Sequence[Run], bad: Run, names: Sequence[str] = (), by: Axis = Axis.STEP) -> Comparison:
-    """Find where a run parts from healthy runs, beyond noise.
+    """Find from where on a run is worse than healthy runs, beyond noise.
 
     Args:
         good: the healthy runs.
@@ -355,34 +363,29 @@ def _equal_until(run: int, rows: Sequence[Rows]) -> float:
 def _by_seed(comparison: Comparison, rows: Sequence[Rows], same: int) -> Comparison:
     """Compare with the good run of the same seed: any difference in what was printed counts."""
     pairs = {item.metric: item.only(same) for item in rows}
-    differences = {metric: found for metric, pair in pairs.items() if (found := first_difference(pair))}
-    stopped = _stopped(comparison, pairs)
-    notes = list(comparison.notes)
+    notes = comparison.notes
     if len(comparison.good) > 1:
-        notes.insert(0, f"Compared with {comparison.names[same]}, which has the same seed.")
-    rounding = differences and not stopped and not SCHEDULED & differences.keys()
-    if rounding and all(largest(pairs[metric], found) < ROUNDING_NOISES for metric, found in differences.items()):
-        notes.insert(0, "They never differ by more than their own noise: non-deterministic arithmetic can do as much.")
-    return _decided(comparison, Method.SEED, pairs, [*differences.values(), *stopped], notes=tuple(notes))
+        notes = (f"Compared with {comparison.names[same]}, which has the same seed.", *notes)
+    found = [first for pair in pairs.values() if (first := first_difference(pair))]
+    return _decided(replace(comparison, notes=notes), Method.SEED, pairs, found)
 
 
 def _by_noise(comparison: Comparison, rows: Sequence[Rows]) -> Comparison:
-    """Compare runs of different seeds: what is measured parts beyond chance, what is scheduled at any difference."""
+    """Compare runs of different seeds: what is measured differs beyond chance, what is scheduled in any digit."""
     left = tuple((item.metric, why) for item in rows if (why := why_incomparable(item)))
     usable = {item.metric: item for item in rows if item.metric not in dict(left)}
     measured = usable.keys() - SCHEDULED
+    comparison = replace(comparison, left_out=left, chance=CHANCE)
     if not measured:
-        return replace(comparison, reason=_why_nothing(comparison, left), left_out=left)
-    found: list[Parting | None] = [*_stopped(comparison, usable)]
+        return replace(comparison, reason=_why_nothing(comparison, left))
+    found: list[Difference | None] = []
     for metric, item in usable.items():
         if metric in measured:
             found += lost(item), beyond_noise(item, CHANCE / len(measured))
         else:
             found.append(first_difference(item))
-    method = Method.HISTORY
-    if len(comparison.good) > 1:
-        method = Method.ENVELOPE
-    return _decided(comparison, method, usable, filter(None, found), left_out=left, chance=CHANCE)
+    method = Method.HISTORY if len(comparison.good) == 1 else Method.ENVELOPE
+    return _decided(comparison, method, usable, filter(None, found))
 
 
 def _why_nothing(comparison: Comparison, left: Iterable[tuple[str, str]]) -> str:
@@ -394,22 +397,63 @@ def _why_nothing(comparison: Comparison, left: Iterable[tuple[str, str]]) -> str
 
 
 def _decided(
-    comparison: Comparison, method: Method, rows: dict[str, Rows], partings: Iterable[Parting], **more: Any
+    comparison: Comparison, method: Method, rows: dict[str, Rows], differences: Iterable[Difference]
 ) -> Comparison:
-    """Return the comparison with the first parting of each series, first to last."""
-    firsts: dict[str, Parting] = {}
-    for item in sorted(partings, key=_rank):
-        firsts.setdefault(item.metric, item)
-    parted = Parted.NO
-    if firsts:
-        parted = Parted.YES
+    """Return the comparison with one difference of each series, and the verdict of the outcomes."""
+    found: dict[str, Difference] = {}
+    for item in sorted(chain(differences, _stopped(comparison, rows)), key=_rank):
+        found.setdefault(item.metric, item)
+    judged = _judged(rows)
+    for metric, pair in rows.items():
+        direction = _direction(metric)
+        if direction and (method is not Method.SEED or metric in found):
+            found.update({metric: ended} if (ended := _ended(pair, direction, found.get(metric))) else {})
+    worse = any(found[metric].how == "worse" for metric in judged if metric in found)
+    verdict, reason = Verdict.WORSE if worse else Verdict.NO_WORSE, ""
+    if not judged and (method is not Method.SEED or found):
+        verdict, reason = Verdict.UNKNOWN, "no outcome in common to judge by: a loss, a reward or a measure of quality"
     return replace(
-        comparison, method=method, parted=parted, partings=tuple(firsts.values()), compared=tuple(rows), **more
+        comparison,
+        method=method,
+        verdict=verdict,
+        reason=reason,
+        differences=tuple(sorted(found.values(), key=_rank)),
+        judged=judged,
+        compared=tuple(rows),
     )
 
 
-def _rank(item: Parting) -> tuple[float, ...]:
-    """Return what orders partings: at one place scheduled series, then the reward, then what moved furthest.
+def _judged(metrics: Iterable[str]) -> tuple[str, ...]:
+    """Return the outcomes among metrics, the most important first; beside a reward the loss says nothing."""
+    roles = {metric: describe_name(metric).role for metric in metrics if _direction(metric)}
+    outcomes = [metric for role in JUDGED for metric in roles if roles[metric] is role]
+    return tuple(item for item in outcomes if roles[item] is not Role.LOSS or roles[outcomes[0]] is not Role.REWARD)
+
+
+def _direction(metric: str) -> int:
+    """Return 1 where higher is worse, -1 where lower is, 0 where neither is."""
+    reading = describe_name(metric)
+    if reading.role in JUDGED and not reading.kind:
+        return {"lower": 1, "higher": -1}.get(reading.better, 0)
+    return 0
+
+
+def _ended(rows: Rows, direction: int, first: Difference | None) -> Difference | None:
+    """Return how an outcome ends worse or better, and since when; else the first difference with its side."""
+    lost_step = first.lost_step if first else None
+    if worse := ending(rows, direction, "worse", lost_step):
+        return worse
+    if better := ending(rows, -direction, "better"):
+        return better
+    if first is None:
+        return for_a_while(rows, direction)
+    if first.good is None or first.bad is None or first.how == "differs":
+        return None
+    return replace(first, side="worse" if direction * (first.bad - first.good) > 0 else "better")
+
+
+def _rank(item: Difference) -> tuple[float, ...]:
+    """Return what orders differences: at one step scheduled series, then the reward, then what moved furthest.
 
     A series within its noise comes last: it follows from another one, or from nothing.
     """
@@ -417,7 +461,7 @@ def _rank(item: Parting) -> tuple[float, ...]:
     if item.noises is not None:
         noises = item.noises
     return (
-        item.place,
+        item.step,
         item.metric not in SCHEDULED,
         noises < 1,
         item.metric not in with_role(Role.REWARD),
@@ -426,7 +470,7 @@ def _rank(item: Parting) -> tuple[float, ...]:
     )
 
 
-def _stopped(comparison: Comparison, rows: dict[str, Rows]) -> list[Parting]:
+def _stopped(comparison: Comparison, rows: dict[str, Rows]) -> list[Difference]:
     """Find series that stop only in the bad run while it goes on: often a NaN that was written as an empty cell."""
     usual = {gap.metric for gap in chain.from_iterable(run.gaps for run in comparison.good)}
     found = []
@@ -434,8 +478,9 @@ def _stopped(comparison: Comparison, rows: dict[str, Rows]) -> list[Parting]:
         if gap.metric in rows and gap.metric not in usual:
             item = rows[gap.metric]
             last = max(int(np.searchsorted(item.steps, gap.first_step)) - 1, 0)
-            at = replace(parting(item, last, "stops"), step=gap.first_step, place=float(gap.first_step))
-            found.append(replace(at, good=None, bad=None, last_alike=int(item.steps[last]), noises=None))
+            lost_step = gap.first_step if gap.at_end else None
+            alike = int(item.steps[last])
+            found.append(Difference(gap.metric, gap.first_step, "stops", last_alike=alike, lost_step=lost_step))
     return found
 
 

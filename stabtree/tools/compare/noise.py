@@ -1,11 +1,11 @@
-"""Rows of several runs side by side, and where a series of the bad run parts from the good ones.
+"""Rows of several runs side by side, and where a series of the bad run first differs from the good ones.
 
 Of runs of one seed the rows are equal to the last printed digit, until something differs. What is equal on every seed
 proves nothing: a series that does not move, and the first row of one that no batch is measured by.
 
 Of runs of different seeds each row, and each mean over some rows, is measured in deviations from what is usual. The bar
-is the score that chance exceeds with the given probability, estimated from the tail of healthy scores: with one good
-run from the differences before, with several from how much each good run differs from the others.
+with one good run is the score that chance exceeds with the given probability, estimated from the tail of the scores
+before; with several it is beyond what any good run differs by from the others.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from stabtree.common.lazy import np
-from stabtree.common.shared import NOISE_TIMES, ROWS_LONG, SHARE_HALF
-from stabtree.common.stats import LARGEST, change_noise, median, quantiles, span
+from stabtree.common.shared import ROWS_LONG
+from stabtree.common.stats import LARGEST, change_noise, median
 from stabtree.measures.scores import Tail, Windows, upper_tail
 from stabtree.metrics.metric import Role
 from stabtree.metrics.table import with_role
@@ -45,43 +45,48 @@ CHANCE_OF_DIGITS = 1e-3  # that runs of two seeds begin with the same digits
 NOISE_ROWS = 50  # first rows that show how much a series moves by itself
 MIN_NOISE_ROWS = 3  # rows needed to measure that
 
-CHANCE = 0.01  # that two healthy runs are reported to part, over all series and both tests
+CHANCE = 0.01  # that two healthy runs are reported to differ, over all series and both tests
 OVER = (1, 8, 32)  # rows that are averaged: a jump is seen in one, a shift in many
 MIN_ROWS = 40  # common rows needed to measure noise, and healthy scores needed to estimate their tail
 MIN_WINDOW, MAX_WINDOW = 10, 64  # rows, or means of rows, that a deviation is measured by
-MIN_SCORE = 7.0  # deviations of a parting, however thin the tail looks
-LEVEL = SHARE_HALF  # share of the good run's range: a mean so far off is not noise
-LEVEL_NOISES = 8.0  # times the noise of a mean that it must be off as well
-LEVEL_ROWS, LEVEL_MEANS = 32, 2  # rows in such a mean, and how many consecutive ones must be off
+MIN_SCORE = 7.0  # deviations of a difference, however thin the tail looks
+BEYOND = 1.5  # times the farthest of several good runs
 FLOOR = 0.3  # times the good run's own noise: the smallest deviation of the differences
 REFIT_GROWTH = 1.1  # factor by which the rows grow before the tail is estimated again
 STRETCH = 3  # longest stretch of non-finite values that does not count if the good run has some too
 
 
-class Parting(Struct, frozen=True):
-    """The point at which one series of the bad run leaves the good ones.
+class Difference(Struct, frozen=True):
+    """Where one series of the bad run leaves the good ones, and how.
 
     Attributes:
         metric: the series.
-        step: the first step of the bad run at which it differs.
-        place: the same as a number.
-        how: `differs`, `jumps`, `shifts`, `not finite` or `stops`.
-        good: the value of the first good run there; None if it is not finite.
+        step: the first step of the bad run at which it differs, or from which on it is worse or better to the end.
+        how: `worse`, `better`, `differs`, `jumps`, `shifts`, `not finite` or `stops`.
+        good: the value of the first good run there, and of what is worse or better its level at the end; None if it is
+            not finite.
         bad: the value of the bad run; None if it is not finite or missing.
-        last_alike: the last step before at which the two were alike; None if there is none.
+        last_alike: the last step before; None if there is none.
         noises: the difference in multiples of the usual noise; None if that is unknown.
         over_rows: over how many rows the difference was averaged.
+        side: `worse` or `better` where it is known which of them a passing difference is.
+        before: `better`, `level` or `worse`: what it was before it was worse or better to the end.
+        times_at_end: how many times the good value it is at its end.
+        lost_step: the step from which on it is not finite, or missing, to the end.
     """
 
     metric: str
     step: int
-    place: float
     how: str
-    good: float | None
-    bad: float | None
+    good: float | None = None
+    bad: float | None = None
     last_alike: int | None = None
     noises: float | None = None
     over_rows: int = 1
+    side: str = ""
+    before: str = ""
+    times_at_end: float | None = None
+    lost_step: int | None = None
 
 
 class Rows(NamedTuple):
@@ -160,7 +165,7 @@ def _closest(values: Ints, wanted: Ints) -> Ints:
     return nearest
 
 
-def _scaled(good: Floats, bad: Floats) -> tuple[Floats, Floats]:
+def scaled(good: Floats, bad: Floats) -> tuple[Floats, Floats]:
     """Return values (runs, n) and (n,) on a scale of even noise: logarithms if all good ones are above 0."""
     finite = good[np.isfinite(good)]
     if not len(finite) or finite.min() <= 0:
@@ -241,26 +246,23 @@ def only_rounded(pairs: Iterable[Rows]) -> bool:
     return False
 
 
-def first_difference(rows: Rows) -> Parting | None:
-    """Return the parting at the first row in which what was printed differs; None if there is none."""
+def first_difference(rows: Rows) -> Difference | None:
+    """Return the first row in which what was printed differs; None if there is none."""
     at = rows.equal
-    if at < rows.size:
-        return parting(rows, at, "differs")
-    return None
+    return difference(rows, at, "differs") if at < rows.size else None
 
 
-def parting(rows: Rows, at: int, how: str) -> Parting:
-    """Return the parting of a series at a row, with the difference in multiples of the good run's noise."""
+def difference(rows: Rows, at: int, how: str) -> Difference:
+    """Return the difference of a series at a row, in multiples of the good run's noise."""
     good, bad = float(rows.good[0][at]), float(rows.bad[at])
     if math.isfinite(good) and not math.isfinite(bad):
         how = "not finite"
     noises = None
     if rows.metric not in SCHEDULED and math.isfinite(bad - good) and rows.noise > 0:
         noises = abs(bad - good) / rows.noise
-    return Parting(
+    return Difference(
         metric=rows.metric,
         step=int(rows.steps[at]),
-        place=float(rows.steps[at]),
         how=how,
         good=good if math.isfinite(good) else None,
         bad=bad if math.isfinite(bad) else None,
@@ -269,16 +271,7 @@ def parting(rows: Rows, at: int, how: str) -> Parting:
     )
 
 
-def largest(rows: Rows, after: Parting) -> float:
-    """Return how many times its own noise a series moves away after it parted; infinite if that is unknown."""
-    later = rows.steps >= after.step
-    apart = np.abs(rows.bad[later] - rows.good[0][later])
-    if not rows.noise > 0 or not np.isfinite(apart).all():
-        return math.inf
-    return quantiles(apart, 0.95)[0] / rows.noise
-
-
-def lost(rows: Rows) -> Parting | None:
+def lost(rows: Rows) -> Difference | None:
     """Find where values stop being finite; if the good runs have such values too, only a long stretch counts."""
     longest = max(int(_lengths(~np.isfinite(values)).max(initial=0)) for values in rows.good)
     bar = 1
@@ -286,7 +279,7 @@ def lost(rows: Rows) -> Parting | None:
         bar = STRETCH + 2 * longest
     at = np.flatnonzero(_lengths(~np.isfinite(rows.bad)) == bar)
     if len(at):
-        return parting(rows, int(at[0]) - bar + 1, "not finite")
+        return difference(rows, int(at[0]) - bar + 1, "not finite")
     return None
 
 
@@ -297,41 +290,37 @@ def _lengths(flags: Bools) -> Ints:
     return lengths
 
 
-def beyond_noise(rows: Rows, chance: float) -> Parting | None:
+def beyond_noise(rows: Rows, chance: float) -> Difference | None:
     """Find where a series leaves the good runs by more than noise; with one good run, by more than before.
 
     Args:
         rows: the series.
         chance: the probability that noise alone is reported.
     """
-    good, bad = _scaled(rows.good, rows.bad)
+    good, bad = scaled(rows.good, rows.bad)
     keep = np.isfinite(good).all(axis=0) & np.isfinite(bad)
     kept = np.flatnonzero(keep)
     if len(kept) < MIN_ROWS:
         return None
     good, bad = good[:, keep], bad[keep]
-    apart = bad - _middle(good)
-    partings = []
+    found = []
     for over in OVER:
-        first = (_off_before if len(good) == 1 else _off_envelope)(good, bad, over, chance / len(OVER))
+        first = _off_before(good[0], bad, over, chance / len(OVER)) if len(good) == 1 else _off_all(good, bad, over)
         if first is not None:
             row, score = first
-            at = int(kept[row if over == 1 else _turn(apart, row, over)])
-            found = parting(rows, at, "jumps" if over == 1 else "shifts")
-            partings.append(replace(found, noises=score, over_rows=over))
-    if len(good) == 1 and not partings:
-        return _level_parting(rows, kept, good[0], apart)
-    return min(partings, key=lambda item: item.step, default=None)
+            here = difference(rows, int(kept[row]), "jumps" if over == 1 else "shifts")
+            found.append(replace(here, noises=score, over_rows=over))
+    return min(found, key=lambda item: item.step, default=None)
 
 
 def _off_before(good: Floats, bad: Floats, over: int, chance: float) -> tuple[int, float] | None:
     """Return the first row whose mean differs by more than the means before it, and its score in deviations."""
-    means = _means(bad - good[0], over)
+    means = block_means(bad - good, over)
     window = min(MAX_WINDOW, len(means) // 4)
     if window < MIN_WINDOW:
         return None
     center, spread = Windows(means, window, detrend=False).between(0, len(means) - window)
-    scores = _in_spreads(means[window:], center, np.maximum(spread, FLOOR * change_noise(good[0]) / over**0.5))
+    scores = _in_spreads(means[window:], center, np.maximum(spread, FLOOR * change_noise(good) / over**0.5))
     size = len(scores)
     bar = min_bar = max(MIN_SCORE, Tail(size, 0.0, 1e-9, window).height(chance))
     fitted = 0
@@ -344,72 +333,20 @@ def _off_before(good: Floats, bad: Floats, over: int, chance: float) -> tuple[in
     return None
 
 
-def _off_envelope(good: Floats, bad: Floats, over: int, chance: float) -> tuple[int, float] | None:
-    """Return the first row whose mean leaves the envelope of several good runs, and its score in spreads.
-
-    The bar is set by the good runs themselves, each measured against the others.
-    """
-    means = np.array([_means(values, over) for values in good])
-    runs, count = means.shape
-    window = max(1, min(MAX_WINDOW, count // 4))
-    center = _middle(means)
-    spread = _smoothed(((means - center) ** 2).sum(axis=0) / (runs - 1), window) ** 0.5
-    spread = np.maximum(spread, median(spread) / 2)
-    healthy = np.concatenate(
-        [_in_spreads(values, _middle(np.delete(means, run, axis=0)), spread) for run, values in enumerate(means)]
-    )
-    free = (runs - 1) * max(1.0, window * _independent(means - center))
-    tail = Tail(count, 0.0, 1e-9, int(free) + 2)
-    if len(healthy) > 2:
-        tail = upper_tail(healthy, int(free) + 2)
-    bar = max(tail._replace(size=count).height(chance), float(healthy.max()))
-    scores = _in_spreads(_means(bad, over), center, spread)
-    above = np.flatnonzero(scores > bar)
-    if len(above):
-        return (over * int(above[0]), float(scores[above[0]]))
-    return None
+def _off_all(good: Floats, bad: Floats, over: int) -> tuple[int, float] | None:
+    """Return the first row whose mean is farther from several good runs than any of them from the others."""
+    means = np.array([block_means(values, over) for values in good])
+    center, count = middle(means), means.shape[1]
+    spread = _smoothed(((means - center) ** 2).sum(axis=0) / (len(means) - 1), max(1, min(MAX_WINDOW, count // 4)))
+    spread = np.maximum(spread, median(spread) / 4) ** 0.5
+    others = [middle(np.delete(means, run, axis=0)) for run in range(len(means))]
+    farthest = max(float(_in_spreads(*pair, spread).max()) for pair in zip(means, others, strict=True))
+    scores = _in_spreads(block_means(bad, over), center, spread)
+    above = np.flatnonzero(scores > max(MIN_SCORE, BEYOND * farthest))
+    return (over * int(above[0]), float(scores[above[0]])) if len(above) else None
 
 
-def _turn(apart: Floats, first: int, over: int) -> int:
-    """Return the row at which the level of differences changes, in a mean that is off or the one before it."""
-    start = max(0, first - over)
-    usual = 0.0
-    if start:
-        usual = median(apart[max(0, start - MAX_WINDOW) : start])
-    change = float(apart[first : first + over].mean()) - usual
-    part = (apart[start : first + over] - usual) * np.sign(change) - abs(change) / 2
-    return start + int(np.argmin(np.concatenate(([0.0], np.cumsum(part)))[:-1]))
-
-
-def _level_parting(rows: Rows, kept: Ints, good: Floats, apart: Floats) -> Parting | None:
-    """Find where a series that shows how well a run learns moves away for good."""
-    level = None
-    if rows.metric in with_role(*_LEARNING):
-        level = _level_change(good, apart)
-    if level is None:
-        return None
-    return replace(parting(rows, int(kept[level]), "shifts"), noises=None, over_rows=LEVEL_ROWS)
-
-
-def _level_change(good: Floats, apart: Floats) -> int | None:
-    """Find where a run moves away for good: the first row after the last at which both were alike."""
-    means = _means(apart, LEVEL_ROWS)
-    if len(means) <= LEVEL_MEANS:
-        return None
-    noise = change_noise(good)
-    off = np.abs(means) > max(LEVEL * span(_means(good, LEVEL_ROWS)), LEVEL_NOISES * noise / LEVEL_ROWS**0.5)
-    at = np.flatnonzero(_lengths(off) == LEVEL_MEANS)
-    if not len(at):
-        return None
-    few = OVER[1]
-    until = (int(at[0]) - LEVEL_MEANS + 2) * LEVEL_ROWS  # the first mean that is off may begin with rows that are alike
-    calm = np.flatnonzero(np.abs(_means(apart[:until], few)) <= NOISE_TIMES * noise / few**0.5)
-    if len(calm):
-        return int(calm[-1] + 1) * few
-    return 0
-
-
-def _means(values: Floats, over: int) -> Floats:
+def block_means(values: Floats, over: int) -> Floats:
     """Return the mean of each block of `over` values, (n // over,)."""
     means: Floats = values[: len(values) // over * over].reshape(-1, over).mean(axis=1)
     return means
@@ -422,7 +359,7 @@ def _in_spreads(values: Floats, center: Floats, spread: Floats) -> Floats:
     return scores
 
 
-def _middle(values: Floats) -> Floats:
+def middle(values: Floats) -> Floats:
     """Return the median of the runs at each position, (n,); by hand, as numpy's is slow to import."""
     ordered = np.sort(values, axis=0)
     half = len(values) // 2
@@ -437,16 +374,6 @@ def _smoothed(values: Floats, window: int) -> Floats:
     low, high = np.maximum(indexes - window // 2, 0), np.minimum(indexes + window // 2 + 1, len(values))
     means: Floats = (sums[high] - sums[low]) / (high - low)
     return means
-
-
-def _independent(residuals: Floats) -> float:
-    """Return the effective share of independent rows, by their correlation with the next one."""
-    centered = residuals - residuals.mean(axis=1, keepdims=True)
-    power = float((centered * centered).sum())
-    if not power > 0:
-        return 1.0
-    correlation = min(max(float((centered[:, 1:] * centered[:, :-1]).sum()) / power, 0.0), 1.0)
-    return (1 - correlation) / (1 + correlation)
 
 
 def why_incomparable(rows: Rows) -> str:

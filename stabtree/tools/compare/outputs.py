@@ -22,7 +22,7 @@ from stabtree.report.plot import Figure, Frame, Mark, columns_for, drawn_strip, 
 from stabtree.report.svg import COLUMNS, style
 from stabtree.report.words import badge
 from stabtree.report.words import headline as diagnosis_headline
-from stabtree.tools.compare.compare import Axis, Method, Parted
+from stabtree.tools.compare.compare import Axis, Method, Verdict
 from stabtree.tree.model import Severity
 
 if TYPE_CHECKING:
@@ -32,16 +32,18 @@ if TYPE_CHECKING:
     from stabtree.report.plot import Strip
     from stabtree.run import ConfigScalar
     from stabtree.tools.compare.compare import Comparison
-    from stabtree.tools.compare.noise import Parting
+    from stabtree.tools.compare.noise import Difference
 
-WORDS = {
-    Parted.YES: ("THEY PART", Severity.CRITICAL),
-    Parted.NO: ("THEY DON'T PART", Severity.OK),
-    Parted.UNKNOWN: ("CAN'T TELL", UNKNOWN),
+WORDS = {  # of a verdict, and of runs that differ and end no worse
+    Verdict.WORSE: ("DIVERGES", Severity.CRITICAL),
+    Verdict.NO_WORSE: ("NO DIFFERENCE", Severity.OK),
+    Verdict.UNKNOWN: ("CAN'T TELL", UNKNOWN),
 }
-CLOSING_STYLES = {Parted.YES: "critical word", Parted.NO: "", Parted.UNKNOWN: ""}
+DIFFERS = ("DIFFERS", Severity.NOTE)
 LONGEST_NAME = 60
 MAX_DIGITS = 12
+TIMES = 1.3  # a smaller factor is shown by both values
+BEFORE = {"better": "better", "level": "no different", "worse": "less so"}
 MAX_RUNS = 3  # good runs that are listed one by one
 MAX_WIDTH = 32  # of a column on the screen
 MAX_ROWS = 20  # of a part in Markdown, and above the fold on the page
@@ -79,7 +81,7 @@ def _parts(comparison: Comparison) -> tuple[ComparisonPart, ...]:
     left_out = [(clean(metric), why) for metric, why in comparison.left_out]
     verdicts = {"verdict": "", "run": "", "what was found": "dim"}
     parts = (
-        ComparisonPart("Who parted first", "partings", at, [_row(comparison, item) for item in comparison.partings], 6),
+        ComparisonPart("What differs", "differences", at, [_row(comparison, item) for item in comparison.differences], 6),
         ComparisonPart(
             "Settings that differ", "settings", {"setting": "", "good": "behind", "bad": "mark"}, settings, 8
         ),
@@ -91,21 +93,48 @@ def _parts(comparison: Comparison) -> tuple[ComparisonPart, ...]:
     return tuple(part for part in parts if part.rows)
 
 
+def word(comparison: Comparison) -> tuple[str, str]:
+    """Return the verdict in a word or two, and its style."""
+    if comparison.verdict is Verdict.NO_WORSE and comparison.differences:
+        return DIFFERS
+    return WORDS[comparison.verdict]
+
+
 def title(comparison: Comparison) -> str:
-    """Return where they part and by what, or that they do not, or why that is unknown."""
-    if comparison.parted is Parted.UNKNOWN:
+    """Return from where on the bad run is worse and by how much, or what differs, or why that is unknown."""
+    first = comparison.first
+    if comparison.verdict is Verdict.UNKNOWN:
         return comparison.reason
-    if comparison.first is None:
-        if comparison.method is Method.SEED:
-            return "to the last digit"
-        return "beyond noise"
-    at, metric, good, bad, how = _row(comparison, comparison.first)
-    text = f"at {at}, {metric} first"
-    if bad and good:
-        return f"{text}: {bad} instead of {good}"
-    if how:
-        return f"{text}: {how}"
-    return text
+    if first is None:
+        return "to the last digit" if comparison.method is Method.SEED else "beyond noise"
+    name, at = clean(first.metric, LONGEST_NAME), f"{_unit(comparison)} {first.step:,}"
+    if comparison.verdict is Verdict.WORSE:
+        return f"{name} {_ending(comparison, first)}"
+    how = f"{first.how} from {at} on" if first.how == "better" else f"differs from {at} on"
+    if first.side:
+        how = f"{first.side} for a time from {at} on"
+    return f"{name} {how}; at the end nothing is worse"
+
+
+def _ending(comparison: Comparison, item: Difference) -> str:
+    """Return since when a series is worse, by how much at its end, and how it was before."""
+    unit = _unit(comparison)
+    text, lost = f"worse from {unit} {item.step:,} on", item.lost_step
+    if lost is not None and lost <= item.step:
+        text += ": NaN, inf or no longer logged"
+    elif lost is None:
+        text += f", {_amount(item)} at the end"
+    else:
+        text += f", {_amount(item)} before it is NaN or inf from {unit} {lost:,} on"
+    return f"{text}; {BEFORE[item.before]} until then" if item.before else text
+
+
+def _amount(item: Difference) -> str:
+    """Return how far off a series ends, as a factor where it is one that can be said so."""
+    if item.times_at_end is not None and item.times_at_end >= TIMES:
+        return f"{short(item.times_at_end, 2)} times"
+    good, bad = _apart(item)
+    return f"{bad} instead of {good}"
 
 
 def _unit(comparison: Comparison) -> str:
@@ -116,7 +145,7 @@ def _unit(comparison: Comparison) -> str:
 
 def basis(comparison: Comparison) -> str:
     """Return what counted as noise, and over which rows."""
-    if comparison.parted is Parted.UNKNOWN:
+    if not comparison.method:
         return ""
     span = f"{_unit(comparison)}s {comparison.first_step:,} to {comparison.last_step:,}"
     over = f"{comparison.rows:,} common rows, {span}"
@@ -125,37 +154,43 @@ def basis(comparison: Comparison) -> str:
     noise = f"{comparison.digits_differ}: noise is how far the two were apart before"
     if comparison.method is Method.ENVELOPE:
         noise = f"Noise is what the {len(comparison.good)} good runs differ by"
-    return f"{noise}, in {over}. Of healthy runs {comparison.chance:.0%} part by chance."
+    return f"{noise}, in {over}. Of healthy runs {comparison.chance:.0%} differ by chance."
 
 
-def _row(comparison: Comparison, item: Parting) -> tuple[str, ...]:
-    """Return a parting in words: where, the series, the values of the good run and of the bad one, and how."""
+def _row(comparison: Comparison, item: Difference) -> tuple[str, ...]:
+    """Return a difference in words: where, the series, the values of the good run and of the bad one, and how."""
     at = f"{_unit(comparison)} {item.step:,}"
     if item.metric == "batch_id":
         return at, item.metric, "", "", "another batch"
-    name = clean(item.metric, LONGEST_NAME)
-    how = {"not finite": "NaN or inf", "stops": "no longer logged"}.get(item.how, "")
+    return at, clean(item.metric, LONGEST_NAME), *_apart(item), _how(item)
+
+
+def _apart(item: Difference) -> tuple[str, str]:
+    """Return both values in as many digits as tell them apart."""
     if item.good is None or item.bad is None:
-        missing = "NaN or inf" * (not how)
-        good, bad = (missing if value is None else short(value) for value in (item.good, item.bad))
-        return at, name, good, bad, how
+        missing = "" if item.how == "stops" else "NaN or inf"
+        return "" if item.good is None else short(item.good), missing if item.bad is None else short(item.bad)
     digits = 3
     while digits < MAX_DIGITS and short(item.good, digits) == short(item.bad, digits):
         digits += 1
     good, bad = short(item.good, digits), short(item.bad, digits)
-    if good == bad:
-        good, bad = repr(item.good), repr(item.bad)
-    return at, name, good, bad, how or _how_far(item)
+    return (repr(item.good), repr(item.bad)) if good == bad else (good, bad)
 
 
-def _how_far(item: Parting) -> str:
-    parts = []
-    if item.how == "shifts":
+def _how(item: Difference) -> str:
+    parts = {
+        "worse": ["worse to the end"],
+        "better": ["better to the end"],
+        "stops": ["no longer logged"],
+        "not finite": ["NaN or inf"],
+    }.get(item.how, [f"{item.side} for a time"] if item.side else [])
+    if item.times_at_end is not None and item.times_at_end >= TIMES:
+        parts.append(f"{short(item.times_at_end, 2)} times")
+    if item.over_rows > 1:
         parts.append(f"over {item.over_rows} rows")
     if item.noises is not None:
-        if item.how == "differs" and item.noises < 1:
-            return "within its noise"
-        parts.append(f"{short(item.noises, 2)}× its noise")
+        within = item.how == "differs" and item.noises < 1
+        parts.append("within its noise" if within else f"{short(item.noises, 2)}× its noise")
     return ", ".join(parts)
 
 
@@ -209,21 +244,24 @@ def _sentence(text: str) -> str:
 
 def closing(comparison: Comparison) -> str:
     """Return the summary in one sentence."""
-    if comparison.parted is Parted.UNKNOWN:
+    if comparison.verdict is Verdict.UNKNOWN:
         return f"not known: {comparison.reason}"
     count = len(comparison.settings)
     settings = {0: "no known setting differs", 1: "1 setting differs"}.get(count, f"{count} settings differ")
     if comparison.first is None:
-        return f"no parting beyond noise, {settings}"
-    series = f"{len(comparison.partings)} of {len(comparison.compared)} series part"
-    return f"{clean(comparison.first.metric, LONGEST_NAME)} parted first, {series}, {settings}"
+        return f"no difference beyond noise, {settings}"
+    series = f"{len(comparison.differences)} of {len(comparison.compared)} series differ"
+    ends = "the bad run ends no worse"
+    if comparison.verdict is Verdict.WORSE:
+        ends = f"{clean(comparison.first.metric, LONGEST_NAME)} ends worse"
+    return f"{ends}, {series}, {settings}"
 
 
 def next_command(comparison: Comparison) -> str:
     """Return what to type next."""
     name = comparison.names[-1]
     command = "diagnose"
-    if comparison.parted is Parted.UNKNOWN:
+    if comparison.verdict is Verdict.UNKNOWN:
         command = "inspect"
     return f"stabtree {command} {name if shlex.quote(name) == name else 'BAD'}"
 
@@ -231,19 +269,19 @@ def next_command(comparison: Comparison) -> str:
 def screen(comparison: Comparison, look: RenderOptions = DEFAULT_OPTIONS) -> str:
     """Return a comparison for a terminal."""
     page = new_page(look)
-    word, verdict_style = WORDS[comparison.parted]
-    page.line((f" {word} ", verdict_style), ("  ", ""), (title(comparison), "heading"))
+    verdict, verdict_style = word(comparison)
+    page.line((f" {verdict} ", verdict_style), ("  ", ""), (title(comparison), "heading"))
     for text in filter(None, (basis(comparison), *comparison.notes)):
         page.line((text, "dim"))
     figure = overlay(comparison, columns_for(look.width)) if look.plots else None
     for part in _parts(comparison):
-        if part.name != "partings":
+        if part.name != "differences":
             _draw(page, figure, comparison, look)
             figure = None
         _draw_part(page, part, None if look.full else part.most)
     _draw(page, figure, comparison, look)
     page.blank()
-    page.line((closing(comparison), CLOSING_STYLES[comparison.parted]))
+    page.line((closing(comparison), "critical word" if comparison.verdict is Verdict.WORSE else ""))
     page.lines([[(f"next: {next_command(comparison)}", "dim")]])
     return page.text()
 
@@ -262,7 +300,7 @@ def _draw_part(page: Page, part: ComparisonPart, most: int | None) -> None:
             styles = list(part.columns.values())
         if index and part.name == "verdicts":
             styles[0] = part.rows[index - 1][0]
-        if index == 1 and part.name == "partings":
+        if index == 1 and part.name == "differences":
             styles[1] = "first"
         line = []
         for text, width, column_style in zip(row, widths, styles, strict=False):
@@ -292,7 +330,7 @@ def _draw(page: Page, figure: Figure | None, comparison: Comparison, look: Rende
 
 def headline(comparison: Comparison, look: RenderOptions = DEFAULT_OPTIONS) -> str:
     """Return the comparison in one line, with the name of the bad run."""
-    text = clean(f"{WORDS[comparison.parted][0]}  {comparison.names[-1]}: {title(comparison)}", MAX_LINE)
+    text = clean(f"{word(comparison)[0]}  {comparison.names[-1]}: {title(comparison)}", MAX_LINE)
     if look.ascii:
         return to_ascii(text)
     return text
@@ -305,7 +343,7 @@ def to_json(comparison: Comparison, _look: RenderOptions = DEFAULT_OPTIONS) -> s
 
 def markdown(comparison: Comparison, _look: RenderOptions = DEFAULT_OPTIONS) -> str:
     """Return the comparison in Markdown."""
-    texts = [f"### {WORDS[comparison.parted][0]}: {md.escape(title(comparison))}", md.escape(basis(comparison))]
+    texts = [f"### {word(comparison)[0]}: {md.escape(title(comparison))}", md.escape(basis(comparison))]
     texts.append(md.listed(map(md.escape, comparison.notes)))
     for part in _parts(comparison):
         rows = [[BADGES[row[0]].word, *row[1:]] if part.name == "verdicts" else row for row in part.rows[:MAX_ROWS]]
@@ -319,11 +357,11 @@ def markdown(comparison: Comparison, _look: RenderOptions = DEFAULT_OPTIONS) -> 
 
 def page(comparison: Comparison, look: RenderOptions = DEFAULT_OPTIONS) -> str:
     """Return the comparison as one page in one file."""
-    word, kind = WORDS[comparison.parted]
+    verdict, kind = word(comparison)
     heading = title(comparison)
-    heading = f"They don't part {heading}" if comparison.parted is Parted.NO else _sentence(heading)
+    heading = f"No difference {heading}" if comparison.verdict is Verdict.NO_WORSE and not comparison.first else _sentence(heading)
     facts = [html.tag("p", text, class_="facts") for text in (basis(comparison), *comparison.notes) if text]
-    sections = [html.tag("header", html.tag("span", word, class_=f"badge {kind}"), html.tag("h1", heading), *facts)]
+    sections = [html.tag("header", html.tag("span", verdict, class_=f"badge {kind}"), html.tag("h1", heading), *facts)]
     for part in _parts(comparison):
         rows = [(html.badge(row[0]), *row[1:]) if part.name == "verdicts" else row for row in part.rows]
         tables = [html.table(part.columns, rows[:MAX_ROWS], class_=part.name)]
@@ -334,7 +372,7 @@ def page(comparison: Comparison, look: RenderOptions = DEFAULT_OPTIONS) -> str:
             note = html.tag("p", part.note, class_="quiet")
         sections.append(html.headed(part.head, *tables, note, name=part.name))
     if look.plots:
-        sections.insert(1 + bool(comparison.partings), _charts(comparison))
+        sections.insert(1 + bool(comparison.differences), _charts(comparison))
     command = html.tag("code", next_command(comparison))
     sections.append(html.tag("p", html.tag("span", closing(comparison)), command, class_=f"closing {kind}"))
     skip = html.tag("a", "Skip to the comparison", href="#report", class_="skip")
@@ -353,7 +391,7 @@ def _charts(comparison: Comparison) -> html.Markup:
 
 
 def overlay(comparison: Comparison, columns: int, max_strips: int = 3) -> Figure | None:
-    """Return the figure of the loss and the series that part first; None if there is nothing to draw.
+    """Return the figure of the loss and the series that differ first; None if there is nothing to draw.
 
     Args:
         comparison: the comparison.
@@ -375,14 +413,17 @@ def overlay(comparison: Comparison, columns: int, max_strips: int = 3) -> Figure
         drawn.append(
             replace(bad, behind=_band(good), first=comparison.first is not None and comparison.first.metric == name)
         )
-    marks = tuple(Mark(item.step, "parting", f"{item.step:,}") for item in comparison.partings[:1])
+    kind = "worse" if comparison.verdict is Verdict.WORSE else "differs"
+    marks = (Mark(at.step, kind, f"{at.step:,}"),) if (at := comparison.first) else ()
     return Figure(first, last, columns, tuple(drawn), marks, comparison.bad.unit)
 
 
 def _drawn_metrics(comparison: Comparison) -> list[str]:
-    parted = [item.metric for item in comparison.partings]
-    drawable = {*comparison.compared, *parted} - {"batch_id"}
-    return [name for name in dict.fromkeys(("loss", *parted, "grad_norm")) if name in drawable]
+    differing = [item.metric for item in comparison.differences]
+    if comparison.first:
+        differing.insert(0, comparison.first.metric)
+    drawable = {*comparison.compared, *differing} - {"batch_id"}
+    return [name for name in dict.fromkeys((*differing[:1], "loss", *differing, "grad_norm")) if name in drawable]
 
 
 def _band(good: Sequence[Strip]) -> Strip:

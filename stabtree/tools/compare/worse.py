@@ -1,0 +1,140 @@
+"""Whether a series of the bad run ends worse than those of the good runs, and from which row on it stays so.
+
+What is measured is the difference on matched rows, in the direction of worse. The last rise of it that lasts to the end
+begins at a change point; where the run was better before, it is worse only once it has crossed the good one. How far it
+ends off must be more than noise of as many rows, more than the differences wandered before, and a part that matters.
+A run that was never alike has no before: it must be off by far more.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from stabtree.common.lazy import np
+from stabtree.common.stats import change_noise, median, span, stretches
+from stabtree.profile.change import change_point
+from stabtree.tools.compare.noise import FLOOR, Difference, block_means, difference, middle, scaled
+
+if TYPE_CHECKING:
+    from stabtree.common.lazy import Bools, Floats
+    from stabtree.tools.compare.noise import Rows
+
+MIN_ROWS = 12  # common rows from which on an end can be told from noise
+ERRORS = 6.0  # of the level at the end that it must be off
+WANDERED = 6.0  # times what levels of as many rows wandered before that it must be off
+MATTERS = 0.02  # share of the good value, or of its range where it may be 0: less is no worse, however sure
+NEVER_ALIKE = 0.1  # the same of a run that was off from its first rows on, as other seeds may be
+HISTORY = 4  # levels that show how much they wander
+END = 4  # which part of the stretch is its end, and how many such parts before it are compared with that
+MIN_END, MAX_END = 3, 256  # rows of it
+MEDIAN_ERROR = 1.25  # of a median, in errors of the mean
+MAX_LOG = 5.0  # a hundredfold rise is one, however high it goes
+MIN_WHILE, WHILES = 8, 40  # rows of a level that is worse for a while, and into how many a run is divided
+LOST = 0.5  # share of rows up to the end that are not finite where a series is lost
+
+
+def ending(rows: Rows, direction: int, side: str, lost_step: int | None = None) -> Difference | None:
+    """Return the last stretch in which the bad run is worse, up to the end; None if it ends no worse.
+
+    Args:
+        rows: the series.
+        direction: 1 where higher is worse, -1 where lower is.
+        side: what to call it: `worse`; of the other direction, `better`.
+        lost_step: the step from which on the series is missing in the bad run, if it is.
+    """
+    usable = np.flatnonzero(np.isfinite(rows.good).all(axis=0))
+    good, bad, steps = rows.good[:, usable], rows.bad[usable], rows.steps[usable]
+    lost = _lost(~np.isfinite(bad))
+    if lost is not None:
+        lost_step = int(steps[lost])
+    kept = np.flatnonzero(np.isfinite(bad[:lost]))
+    found = _last_stretch(good[:, kept], bad[kept], direction) if len(kept) >= MIN_ROWS else None
+    if found is None and lost_step is None:
+        return None
+    row, before, size = found or (-1, "level" if len(kept) else "", 0)
+    step = lost_step if found is None else int(steps[kept[row]])
+    end = Difference(rows.metric, step or 0, side, before=before, lost_step=lost_step)
+    alike = rows.steps[rows.steps < end.step]
+    if len(alike):
+        end = replace(end, last_alike=int(alike[-1]))
+    if found:
+        levels = median(middle(good)[kept][-size:]), median(bad[kept][-size:])
+        end = replace(end, good=levels[0], bad=levels[1])
+        if min(levels) > 0:
+            end = replace(end, times_at_end=levels[1] / levels[0])
+    return end
+
+
+def _lost(flags: Bools) -> int | None:
+    """Return the first row from which on most rows are not finite, up to the last one."""
+    if not len(flags) or not flags[-1]:
+        return None
+    share = np.cumsum(flags[::-1])[::-1] / np.arange(len(flags), 0, -1)
+    mostly = np.flatnonzero(~(share > LOST))
+    after = int(mostly[-1]) + 1 if len(mostly) else 0
+    return after + int(flags[after:].argmax())
+
+
+def _last_stretch(good: Floats, bad: Floats, direction: int) -> tuple[int, str, int] | None:
+    """Return the first row of the last worse stretch of finite rows, what it was before, and the rows of its end."""
+    one, other = scaled(good, bad)
+    apart, count, unit = direction * (other - middle(one)), len(bad), _unit(good)
+    noise = max(change_noise(apart), FLOOR * change_noise(one[0]))
+    # A straight climb is straight as a ratio, and bent in logarithms.
+    ratios = np.expm1(np.minimum(apart, MAX_LOG)) if direction > 0 and (good > 0).all() else apart
+    rise = change_point(np.arange(count), ratios)
+    for row in (rise.first_bad_step, 0) if rise else (0,):
+        size = min(max((count - row) // END, MIN_END), MAX_END, count - row)
+        level, past = median(apart[-size:]), apart[:row]
+        wander, enough = _wander(one, past, size), MATTERS * unit
+        if wander is None:
+            wander, enough, past = 0.0, NEVER_ALIKE * unit, past[:0]
+        before = median(past[-END * size :]) if len(past) else 0.0
+        error = ERRORS * MEDIAN_ERROR * noise
+        if level - max(before, 0.0) > max(error / size**0.5, WANDERED * wander, enough):
+            break
+    else:
+        return None
+    if not row:
+        return 0, "", size
+    whole, error = median(apart[:row]), error / row**0.5
+    how = "better" if whole < -error else "worse" if whole > max(error, enough) else "level"
+    if before < -error * max(row / (END * size), 1) ** 0.5 / 2 and apart[row] < 0:
+        row += int(np.cumsum(apart[row:]).argmin()) + 1
+    return min(row, count - 1), how, size
+
+
+def for_a_while(rows: Rows, direction: int) -> Difference | None:
+    """Return where an outcome is worse or better for a while; None where it is not for long enough to be sure."""
+    keep = np.flatnonzero(np.isfinite(rows.good).all(axis=0) & np.isfinite(rows.bad))
+    size = max(MIN_WHILE, len(keep) // WHILES)
+    if len(keep) < 2 * size:
+        return None
+    one, other = scaled(rows.good[:, keep], rows.bad[keep])
+    apart = direction * (other - middle(one))
+    noise = max(change_noise(apart), FLOOR * change_noise(one[0]))
+    levels = block_means(apart, size)
+    bar = max(ERRORS * noise / size**0.5, NEVER_ALIKE * _unit(rows.good[:, keep]))
+    for first, last in stretches(np.abs(levels) > bar):
+        if last - first > 1:
+            found = difference(rows, int(keep[first * size]), "shifts")
+            return replace(found, over_rows=size, noises=None, side="worse" if levels[first] > 0 else "better")
+    return None
+
+
+def _unit(good: Floats) -> float:
+    """Return what a share of differences is one of: of logarithms 1, else the range of the good runs."""
+    return 1.0 if (good > 0).all() else max(span(middle(good)), 1e-300)
+
+
+def _wander(good: Floats, past: Floats, size: int) -> float | None:
+    """Return the standard deviation of levels of so many rows before; None where nothing shows it."""
+    if len(good) > 1:
+        levels = np.array([block_means(values - middle(np.delete(good, run, 0)), size) for run, values in enumerate(good)])
+        return float((levels**2).mean() ** 0.5)
+    size = min(size, len(past) // HISTORY)
+    if size < 2:
+        return None
+    return change_noise(block_means(past, size))
