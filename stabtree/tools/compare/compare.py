@@ -25,7 +25,7 @@ from stabtree.metrics.table import is_time, normalize, with_role
 from stabtree.run import Run
 from stabtree.tools.compare.noise import (
     CHANCE,
-    MIN_ROWS,
+    FEW_ROWS,
     SCHEDULED,
     Difference,
     Rows,
@@ -357,7 +357,7 @@ def _digits_differ(good: Run, bad: Run, pairs: Sequence[Rows]) -> str:
 def _equal_until(run: int, rows: Sequence[Rows]) -> float:
     """Return the first step at which the bad run differs from a good run of the same seed."""
     differences = filter(None, (first_difference(item.only(run)) for item in rows))
-    return min((difference.place for difference in differences), default=math.inf)
+    return min((found.step for found in differences), default=math.inf)
 
 
 def _by_seed(comparison: Comparison, rows: Sequence[Rows], same: int) -> Comparison:
@@ -390,8 +390,8 @@ def _by_noise(comparison: Comparison, rows: Sequence[Rows]) -> Comparison:
 
 def _why_nothing(comparison: Comparison, left: Iterable[tuple[str, str]]) -> str:
     """Return why nothing that was measured can be compared."""
-    if comparison.rows < MIN_ROWS:
-        return f"too few rows in common: {comparison.rows:,}, of which {MIN_ROWS} are needed"
+    if comparison.rows < FEW_ROWS:
+        return f"too few rows in common: {comparison.rows:,}, of which {FEW_ROWS} are needed"
     reasons = (f"{name}: {why}" for name, why in left if name not in SCHEDULED)
     return next(reasons, "no series in common that was measured")
 
@@ -407,7 +407,7 @@ def _decided(
     for metric, pair in rows.items():
         direction = _direction(metric)
         if direction and (method is not Method.SEED or metric in found):
-            found.update({metric: ended} if (ended := _ended(pair, direction, found.get(metric))) else {})
+            found.update({metric: ended} if (ended := _ended(pair, direction, found.get(metric), pair.equal * (method is Method.SEED))) else {})
     worse = any(found[metric].how == "worse" for metric in judged if metric in found)
     verdict, reason = Verdict.WORSE if worse else Verdict.NO_WORSE, ""
     if not judged and (method is not Method.SEED or found):
@@ -438,12 +438,12 @@ def _direction(metric: str) -> int:
     return 0
 
 
-def _ended(rows: Rows, direction: int, first: Difference | None) -> Difference | None:
+def _ended(rows: Rows, direction: int, first: Difference | None, equal: int) -> Difference | None:
     """Return how an outcome ends worse or better, and since when; else the first difference with its side."""
     lost_step = first.lost_step if first else None
-    if worse := ending(rows, direction, "worse", lost_step):
+    if worse := ending(rows, direction, "worse", lost_step, equal):
         return worse
-    if better := ending(rows, -direction, "better"):
+    if better := ending(rows, -direction, "better", equal=equal):
         return better
     if first is None:
         return for_a_while(rows, direction)

@@ -48,6 +48,7 @@ MIN_NOISE_ROWS = 3  # rows needed to measure that
 CHANCE = 0.01  # that two healthy runs are reported to differ, over all series and both tests
 OVER = (1, 8, 32)  # rows that are averaged: a jump is seen in one, a shift in many
 MIN_ROWS = 40  # common rows needed to measure noise, and healthy scores needed to estimate their tail
+FEW_ROWS = 12  # the same of an outcome, whose end may be far off
 MIN_WINDOW, MAX_WINDOW = 10, 64  # rows, or means of rows, that a deviation is measured by
 MIN_SCORE = 7.0  # deviations of a difference, however thin the tail looks
 BEYOND = 1.5  # times the farthest of several good runs
@@ -383,8 +384,9 @@ def why_incomparable(rows: Rows) -> str:
             return "it differs from the first row on"
         return ""
     finite = rows.good[0][np.isfinite(rows.good[0])]
-    if rows.size < MIN_ROWS:
-        return f"{rows.size:,} rows in common, {MIN_ROWS} are needed"
+    needed = FEW_ROWS if rows.metric in with_role(*_LEARNING) else MIN_ROWS
+    if rows.size < needed:
+        return f"{rows.size:,} rows in common, {needed} are needed"
     if len(finite) < 2:
         return "it is NaN or inf in the good run"
     if change_noise(finite) > 0:

@@ -15,27 +15,29 @@ from msgspec.structs import replace
 from stabtree.common.lazy import np
 from stabtree.common.stats import change_noise, median, span, stretches
 from stabtree.profile.change import change_point
-from stabtree.tools.compare.noise import FLOOR, Difference, block_means, difference, middle, scaled
+from stabtree.tools.compare.noise import FEW_ROWS, FLOOR, Difference, block_means, difference, middle, scaled
 
 if TYPE_CHECKING:
     from stabtree.common.lazy import Bools, Floats
     from stabtree.tools.compare.noise import Rows
 
-MIN_ROWS = 12  # common rows from which on an end can be told from noise
 ERRORS = 6.0  # of the level at the end that it must be off
 WANDERED = 6.0  # times what levels of as many rows wandered before that it must be off
 MATTERS = 0.02  # share of the good value, or of its range where it may be 0: less is no worse, however sure
-NEVER_ALIKE = 0.1  # the same of a run that was off from its first rows on, as other seeds may be
-HISTORY = 4  # levels that show how much they wander
+NEVER_ALIKE = 0.3  # the same of a run that was off from its first rows on, as other seeds may be
+HISTORY, HISTORY_ROWS = 4, 20  # levels, and rows, that show how much they wander
 END = 4  # which part of the stretch is its end, and how many such parts before it are compared with that
 MIN_END, MAX_END = 3, 256  # rows of it
+END_ROWS = 16  # rows that show the noise at the end
 MEDIAN_ERROR = 1.25  # of a median, in errors of the mean
 MAX_LOG = 5.0  # a hundredfold rise is one, however high it goes
 MIN_WHILE, WHILES = 8, 40  # rows of a level that is worse for a while, and into how many a run is divided
 LOST = 0.5  # share of rows up to the end that are not finite where a series is lost
 
 
-def ending(rows: Rows, direction: int, side: str, lost_step: int | None = None) -> Difference | None:
+def ending(
+    rows: Rows, direction: int, side: str, lost_step: int | None = None, equal: int = 0
+) -> Difference | None:
     """Return the last stretch in which the bad run is worse, up to the end; None if it ends no worse.
 
     Args:
@@ -43,6 +45,7 @@ def ending(rows: Rows, direction: int, side: str, lost_step: int | None = None) 
         direction: 1 where higher is worse, -1 where lower is.
         side: what to call it: `worse`; of the other direction, `better`.
         lost_step: the step from which on the series is missing in the bad run, if it is.
+        equal: how many of the first rows are equal, of runs of one seed.
     """
     usable = np.flatnonzero(np.isfinite(rows.good).all(axis=0))
     good, bad, steps = rows.good[:, usable], rows.bad[usable], rows.steps[usable]
@@ -50,7 +53,10 @@ def ending(rows: Rows, direction: int, side: str, lost_step: int | None = None) 
     if lost is not None:
         lost_step = int(steps[lost])
     kept = np.flatnonzero(np.isfinite(bad[:lost]))
-    found = _last_stretch(good[:, kept], bad[kept], direction) if len(kept) >= MIN_ROWS else None
+    found = None
+    if len(kept) >= FEW_ROWS:
+        same = int(np.searchsorted(usable[kept], equal))
+        found = _last_stretch(good[:, kept], bad[kept], direction, min(same, len(kept) - 1))
     if found is None and lost_step is None:
         return None
     row, before, size = found or (-1, "level" if len(kept) else "", 0)
@@ -77,7 +83,7 @@ def _lost(flags: Bools) -> int | None:
     return after + int(flags[after:].argmax())
 
 
-def _last_stretch(good: Floats, bad: Floats, direction: int) -> tuple[int, str, int] | None:
+def _last_stretch(good: Floats, bad: Floats, direction: int, same: int) -> tuple[int, str, int] | None:
     """Return the first row of the last worse stretch of finite rows, what it was before, and the rows of its end."""
     one, other = scaled(good, bad)
     apart, count, unit = direction * (other - middle(one)), len(bad), _unit(good)
@@ -85,21 +91,22 @@ def _last_stretch(good: Floats, bad: Floats, direction: int) -> tuple[int, str, 
     # A straight climb is straight as a ratio, and bent in logarithms.
     ratios = np.expm1(np.minimum(apart, MAX_LOG)) if direction > 0 and (good > 0).all() else apart
     rise = change_point(np.arange(count), ratios)
-    for row in (rise.first_bad_step, 0) if rise else (0,):
+    for row in (max(rise.first_bad_step, same), same) if rise else (same,):
         size = min(max((count - row) // END, MIN_END), MAX_END, count - row)
         level, past = median(apart[-size:]), apart[:row]
         wander, enough = _wander(one, past, size), MATTERS * unit
         if wander is None:
             wander, enough, past = 0.0, NEVER_ALIKE * unit, past[:0]
         before = median(past[-END * size :]) if len(past) else 0.0
-        error = ERRORS * MEDIAN_ERROR * noise
+        here = max(change_noise(apart[-max(2 * size, END_ROWS) :]), FLOOR * change_noise(one[0]))
+        error = ERRORS * MEDIAN_ERROR * here
         if level - max(before, 0.0) > max(error / size**0.5, WANDERED * wander, enough):
             break
     else:
         return None
     if not row:
         return 0, "", size
-    whole, error = median(apart[:row]), error / row**0.5
+    whole, error = median(apart[:row]), ERRORS * MEDIAN_ERROR * noise / row**0.5
     how = "better" if whole < -error else "worse" if whole > max(error, enough) else "level"
     if before < -error * max(row / (END * size), 1) ** 0.5 / 2 and apart[row] < 0:
         row += int(np.cumsum(apart[row:]).argmin()) + 1
@@ -134,7 +141,6 @@ def _wander(good: Floats, past: Floats, size: int) -> float | None:
     if len(good) > 1:
         levels = np.array([block_means(values - middle(np.delete(good, run, 0)), size) for run, values in enumerate(good)])
         return float((levels**2).mean() ** 0.5)
-    size = min(size, len(past) // HISTORY)
-    if size < 2:
+    if len(past) < HISTORY_ROWS:
         return None
-    return change_noise(block_means(past, size))
+    return change_noise(block_means(past, min(size, len(past) // HISTORY)))
