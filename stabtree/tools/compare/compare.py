@@ -24,16 +24,12 @@ from stabtree.metrics.role import describe_name
 from stabtree.metrics.table import is_time, normalize, with_role
 from stabtree.run import Run
 from stabtree.tools.compare.noise import (
-    CHANCE,
-    FEW_ROWS,
     SCHEDULED,
     Difference,
     Rows,
     beyond_noise,
-    difference,
     first_difference,
     lost,
-    only_rounded,
     same_seed,
     side_by_side,
     why_incomparable,
@@ -114,7 +110,6 @@ class Comparison(Struct, frozen=True):
         rows: the number of positions that the runs have in common.
         first_step: the first of them, in steps of the bad run; None if there is none.
         last_step: the last one.
-        chance: the probability that healthy runs are reported to differ; 0 if every difference counts.
         settings: the settings that differ.
         diagnoses: the diagnosis of each run, in the order of `names`; empty if none was asked for.
         notes: further notes.
@@ -135,7 +130,6 @@ class Comparison(Struct, frozen=True):
     rows: int = 0
     first_step: int | None = None
     last_step: int | None = None
-    chance: float = 0.0
     settings: tuple[Unlike, ...] = ()
     diagnoses: tuple[Diagnosis, ...] = ()
     notes: tuple[str, ...] = ()
@@ -143,7 +137,8 @@ class Comparison(Struct, frozen=True):
     @property
     def first(self) -> Difference | None:
         """The difference to look at: of an outcome that ends worse the earliest, else the first one; None if none."""
-        worse = (item for item in self.differences if item.how == "worse" and item.metric in self.judged)
+        worse = [item for item in self.differences if item.how == "worse" and item.metric in self.judged]
+        worse.sort(key=lambda item: (item.step, self.judged.index(item.metric)))
         return next(chain(worse, self.differences), None)
 
     @property
@@ -175,7 +170,6 @@ class Comparison(Struct, frozen=True):
             "bad": self.names[-1],
             "by": self.by.value,
             "method": self.method.value,
-            "chance": self.chance,
             "rows": self.rows,
             "first_step": self.first_step,
             "last_step": self.last_step,
@@ -349,8 +343,6 @@ def _digits_differ(good: Run, bad: Run, pairs: Sequence[Rows]) -> str:
             return why
     if not same_seed(pairs):
         return "Their digits differ from the start"
-    if only_rounded(pairs):
-        return "Their first rows differ by rounding"
     return ""
 
 
@@ -371,29 +363,18 @@ def _by_seed(comparison: Comparison, rows: Sequence[Rows], same: int) -> Compari
 
 
 def _by_noise(comparison: Comparison, rows: Sequence[Rows]) -> Comparison:
-    """Compare runs of different seeds: what is measured differs beyond chance, what is scheduled in any digit."""
+    """Compare runs of different seeds: what is measured differs beyond noise, what is scheduled in any digit."""
     left = tuple((item.metric, why) for item in rows if (why := why_incomparable(item)))
     usable = {item.metric: item for item in rows if item.metric not in dict(left)}
-    measured = usable.keys() - SCHEDULED
-    comparison = replace(comparison, left_out=left, chance=CHANCE)
-    if not measured:
-        return replace(comparison, reason=_why_nothing(comparison, left))
+    if not usable.keys() - SCHEDULED:
+        reasons = (f"{name}: {why}" for name, why in left if name not in SCHEDULED)
+        reason = next(reasons, "no series in common that was measured")
+        return replace(comparison, reason=reason, left_out=left)
     found: list[Difference | None] = []
     for metric, item in usable.items():
-        if metric in measured:
-            found += lost(item), beyond_noise(item, CHANCE / len(measured))
-        else:
-            found.append(first_difference(item))
+        found += [first_difference(item)] if metric in SCHEDULED else [lost(item), beyond_noise(item)]
     method = Method.HISTORY if len(comparison.good) == 1 else Method.ENVELOPE
-    return _decided(comparison, method, usable, filter(None, found))
-
-
-def _why_nothing(comparison: Comparison, left: Iterable[tuple[str, str]]) -> str:
-    """Return why nothing that was measured can be compared."""
-    if comparison.rows < FEW_ROWS:
-        return f"too few rows in common: {comparison.rows:,}, of which {FEW_ROWS} are needed"
-    reasons = (f"{name}: {why}" for name, why in left if name not in SCHEDULED)
-    return next(reasons, "no series in common that was measured")
+    return _decided(replace(comparison, left_out=left), method, usable, filter(None, found))
 
 
 def _decided(
@@ -407,7 +388,11 @@ def _decided(
     for metric, pair in rows.items():
         direction = _direction(metric)
         if direction and (method is not Method.SEED or metric in found):
-            found.update({metric: ended} if (ended := _ended(pair, direction, found.get(metric), pair.equal * (method is Method.SEED))) else {})
+            found.update(
+                {metric: ended}
+                if (ended := _ended(pair, direction, found.get(metric), pair.equal * (method is Method.SEED)))
+                else {}
+            )
     worse = any(found[metric].how == "worse" for metric in judged if metric in found)
     verdict, reason = Verdict.WORSE if worse else Verdict.NO_WORSE, ""
     if not judged and (method is not Method.SEED or found):

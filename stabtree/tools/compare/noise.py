@@ -3,9 +3,9 @@
 Of runs of one seed the rows are equal to the last printed digit, until something differs. What is equal on every seed
 proves nothing: a series that does not move, and the first row of one that no batch is measured by.
 
-Of runs of different seeds each row, and each mean over some rows, is measured in deviations from what is usual. The bar
-with one good run is the score that chance exceeds with the given probability, estimated from the tail of the scores
-before; with several it is beyond what any good run differs by from the others.
+Of runs of different seeds each row, and each mean over some rows, is measured in deviations from what is usual: with one
+good run from the differences before, with several from what they differ by. It is more than noise where it is well
+beyond all healthy ones.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from msgspec.structs import replace
 
 from stabtree.common.lazy import np
 from stabtree.common.shared import ROWS_LONG
-from stabtree.common.stats import LARGEST, change_noise, median
-from stabtree.measures.scores import Tail, Windows, upper_tail
+from stabtree.common.stats import LARGEST, change_noise, median, span
+from stabtree.measures.scores import Windows
 from stabtree.metrics.metric import Role
 from stabtree.metrics.table import with_role
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 SCHEDULED = frozenset({"lr", "batch_id"})  # set before the run, whatever it learns: the same on all seeds
 MIN_SHARE = 1e-6  # share of the good run's lowest value: on a scale of ratios, lower values are raised to it
 SAMPLE = 200  # values that show how many digits were printed
-FLOAT32, BF16 = 2.0**-23, 2.0**-8  # relative distances of neighbouring numbers of these types
+FLOAT32 = 2.0**-23  # relative distance of neighbouring numbers of this type
 HALF = 0.501  # of the last digit
 
 # How well a run learns is much the same on all seeds; these and the gradient are measured by a batch, so that already
@@ -45,15 +45,13 @@ CHANCE_OF_DIGITS = 1e-3  # that runs of two seeds begin with the same digits
 NOISE_ROWS = 50  # first rows that show how much a series moves by itself
 MIN_NOISE_ROWS = 3  # rows needed to measure that
 
-CHANCE = 0.01  # that two healthy runs are reported to differ, over all series and both tests
 OVER = (1, 8, 32)  # rows that are averaged: a jump is seen in one, a shift in many
-MIN_ROWS = 40  # common rows needed to measure noise, and healthy scores needed to estimate their tail
+MIN_ROWS = 40  # common rows needed to measure noise
 FEW_ROWS = 12  # the same of an outcome, whose end may be far off
 MIN_WINDOW, MAX_WINDOW = 10, 64  # rows, or means of rows, that a deviation is measured by
-MIN_SCORE = 7.0  # deviations of a difference, however thin the tail looks
-BEYOND = 1.5  # times the farthest of several good runs
+MIN_SCORE = 7.0  # deviations of a difference
+BEYOND = 2.0  # times the farthest healthy deviation that it is
 FLOOR = 0.3  # times the good run's own noise: the smallest deviation of the differences
-REFIT_GROWTH = 1.1  # factor by which the rows grow before the tail is estimated again
 STRETCH = 3  # longest stretch of non-finite values that does not count if the good run has some too
 
 
@@ -236,17 +234,6 @@ def same_seed(pairs: Iterable[Rows]) -> bool:
     return chance < CHANCE_OF_DIGITS
 
 
-def only_rounded(pairs: Iterable[Rows]) -> bool:
-    """Return whether what the first batch is measured by differs by no more than a lower precision makes of it."""
-    for rows in pairs:
-        if rows.metric in with_role(*_OF_A_BATCH):
-            good = float(rows.good[0][0])
-            apart = abs(float(rows.bad[0]) - good)
-            if 0 < apart <= BF16 * abs(good) and apart < rows.noise and not rows.equal:
-                return True
-    return False
-
-
 def first_difference(rows: Rows) -> Difference | None:
     """Return the first row in which what was printed differs; None if there is none."""
     at = rows.equal
@@ -291,60 +278,72 @@ def _lengths(flags: Bools) -> Ints:
     return lengths
 
 
-def beyond_noise(rows: Rows, chance: float) -> Difference | None:
-    """Find where a series leaves the good runs by more than noise; with one good run, by more than before.
+class Apart(NamedTuple):
+    """How far the bad run is from the good ones in the rows in which all are finite.
 
-    Args:
-        rows: the series.
-        chance: the probability that noise alone is reported.
+    Attributes:
+        rows: the indexes of these rows.
+        good: float64 (runs, m), the good runs on a scale of even noise.
+        apart: float64 (m,), the bad run less the middle of them.
+        unit: what a share of the difference is one of: of logarithms 1, else the range of the good runs.
+        floor: the smallest noise that the difference can have.
     """
-    good, bad = scaled(rows.good, rows.bad)
-    keep = np.isfinite(good).all(axis=0) & np.isfinite(bad)
-    kept = np.flatnonzero(keep)
-    if len(kept) < MIN_ROWS:
-        return None
-    good, bad = good[:, keep], bad[keep]
-    found = []
-    for over in OVER:
-        first = _off_before(good[0], bad, over, chance / len(OVER)) if len(good) == 1 else _off_all(good, bad, over)
-        if first is not None:
-            row, score = first
-            here = difference(rows, int(kept[row]), "jumps" if over == 1 else "shifts")
-            found.append(replace(here, noises=score, over_rows=over))
+
+    rows: Ints
+    good: Floats
+    apart: Floats
+    unit: float
+    floor: float
+
+    def noise(self, last: int = 0) -> float:
+        """Return the noise of a row, or of one of the last ones."""
+        return max(change_noise(self.apart[-last:]), self.floor)
+
+
+def apart(rows: Rows, until: int | None = None) -> Apart:
+    """Return how far the bad run is from the good ones, up to a row."""
+    kept = np.flatnonzero((np.isfinite(rows.good).all(axis=0) & np.isfinite(rows.bad))[:until])
+    good, bad = scaled(rows.good[:, kept], rows.bad[kept])
+    unit = 1.0
+    if len(kept) and rows.good[:, kept].min() <= 0:
+        unit = max(span(middle(good)), 1e-300)
+    floor = FLOOR * change_noise(good[0]) if len(kept) >= MIN_NOISE_ROWS else 0.0
+    return Apart(kept, good, bad - middle(good), unit, floor)
+
+
+def beyond_noise(rows: Rows) -> Difference | None:
+    """Find where a series leaves the good runs by more than noise; with one good run, by more than before."""
+    found, off = [], apart(rows)
+    for over in OVER if len(off.rows) >= MIN_ROWS else ():
+        means = block_means(off.apart, over)
+        window = min(MAX_WINDOW, len(means) // 4)
+        if len(off.good) > 1:
+            start, scores, healthy = 0, *_off_all(off, over)
+        elif window >= MIN_WINDOW:
+            center, spread = Windows(means, window, detrend=False).between(0, len(means) - window)
+            start, scores = window, _in_spreads(means[window:], center, np.maximum(spread, off.floor / over**0.5))
+            healthy = np.maximum.accumulate(np.append(0.0, scores[:-1]))
+        else:
+            continue
+        above = np.flatnonzero(scores > np.maximum(MIN_SCORE, BEYOND * healthy))
+        if len(above):
+            row = int(off.rows[over * (start + int(above[0]))])
+            here = difference(rows, row, "jumps" if over == 1 else "shifts")
+            found.append(replace(here, noises=float(scores[above[0]]), over_rows=over))
     return min(found, key=lambda item: item.step, default=None)
 
 
-def _off_before(good: Floats, bad: Floats, over: int, chance: float) -> tuple[int, float] | None:
-    """Return the first row whose mean differs by more than the means before it, and its score in deviations."""
-    means = block_means(bad - good, over)
-    window = min(MAX_WINDOW, len(means) // 4)
-    if window < MIN_WINDOW:
-        return None
-    center, spread = Windows(means, window, detrend=False).between(0, len(means) - window)
-    scores = _in_spreads(means[window:], center, np.maximum(spread, FLOOR * change_noise(good) / over**0.5))
-    size = len(scores)
-    bar = min_bar = max(MIN_SCORE, Tail(size, 0.0, 1e-9, window).height(chance))
-    fitted = 0
-    for at in np.flatnonzero(scores > min_bar).tolist():
-        if at >= MIN_ROWS and at >= REFIT_GROWTH * fitted:
-            tail = upper_tail(scores[:at], window)
-            bar, fitted = max(min_bar, tail._replace(size=size).height(chance)), at
-        if scores[at] > bar:
-            return over * (window + at), float(scores[at])
-    return None
-
-
-def _off_all(good: Floats, bad: Floats, over: int) -> tuple[int, float] | None:
-    """Return the first row whose mean is farther from several good runs than any of them from the others."""
-    means = np.array([block_means(values, over) for values in good])
-    center, count = middle(means), means.shape[1]
-    spread = _smoothed(((means - center) ** 2).sum(axis=0) / (len(means) - 1), max(1, min(MAX_WINDOW, count // 4)))
+def _off_all(off: Apart, over: int) -> tuple[Floats, float]:
+    """Return how far means are from several good runs, in spreads, and how far any of these is from the others."""
+    means = np.array([block_means(values, over) for values in off.good])
+    window = np.ones(max(1, min(MAX_WINDOW, means.shape[1] // 4)))
+    squares = ((means - middle(means)) ** 2).sum(axis=0) / (len(means) - 1)
+    spread = np.convolve(squares, window, "same") / np.convolve(np.ones_like(squares), window, "same")
     spread = np.maximum(spread, median(spread) / 4) ** 0.5
-    others = [middle(np.delete(means, run, axis=0)) for run in range(len(means))]
-    farthest = max(float(_in_spreads(*pair, spread).max()) for pair in zip(means, others, strict=True))
-    scores = _in_spreads(block_means(bad, over), center, spread)
-    above = np.flatnonzero(scores > max(MIN_SCORE, BEYOND * farthest))
-    return (over * int(above[0]), float(scores[above[0]])) if len(above) else None
+    others = [values - middle(np.delete(means, run, axis=0)) for run, values in enumerate(means)]
+    return _in_spreads(block_means(off.apart, over), 0.0, spread), float(
+        _in_spreads(np.array(others), 0.0, spread).max()
+    )
 
 
 def block_means(values: Floats, over: int) -> Floats:
@@ -353,7 +352,7 @@ def block_means(values: Floats, over: int) -> Floats:
     return means
 
 
-def _in_spreads(values: Floats, center: Floats, spread: Floats) -> Floats:
+def _in_spreads(values: Floats, center: Floats | float, spread: Floats) -> Floats:
     """Return how many spreads values are from the center, (n,); 0 where there is no spread."""
     with np.errstate(divide="ignore", invalid="ignore"):
         scores: Floats = np.where(spread > 0, np.abs(values - center) / spread, 0.0)
@@ -366,15 +365,6 @@ def middle(values: Floats) -> Floats:
     half = len(values) // 2
     middle: Floats = ordered[half] if len(values) % 2 else (ordered[half - 1] + ordered[half]) / 2
     return middle
-
-
-def _smoothed(values: Floats, window: int) -> Floats:
-    """Return means over a window around each value, shorter at the ends, (n,)."""
-    sums = np.concatenate(([0.0], np.cumsum(values)))
-    indexes = np.arange(len(values))
-    low, high = np.maximum(indexes - window // 2, 0), np.minimum(indexes + window // 2 + 1, len(values))
-    means: Floats = (sums[high] - sums[low]) / (high - low)
-    return means
 
 
 def why_incomparable(rows: Rows) -> str:

@@ -60,7 +60,6 @@ class ComparisonPart(NamedTuple):
         columns: the heading of each column, each with its style on the screen.
         rows: the cells; of verdicts the first one is the name of a badge.
         most: how many rows the screen shows.
-        note: a sentence below the table.
     """
 
     head: str
@@ -68,7 +67,6 @@ class ComparisonPart(NamedTuple):
     columns: dict[str, str]
     rows: Sequence[tuple[str, ...]]
     most: int
-    note: str = ""
 
 
 def _parts(comparison: Comparison) -> tuple[ComparisonPart, ...]:
@@ -81,13 +79,13 @@ def _parts(comparison: Comparison) -> tuple[ComparisonPart, ...]:
     left_out = [(clean(metric), why) for metric, why in comparison.left_out]
     verdicts = {"verdict": "", "run": "", "what was found": "dim"}
     parts = (
-        ComparisonPart("What differs", "differences", at, [_row(comparison, item) for item in comparison.differences], 6),
+        ComparisonPart(
+            "What differs", "differences", at, [_row(comparison, item) for item in comparison.differences], 6
+        ),
         ComparisonPart(
             "Settings that differ", "settings", {"setting": "", "good": "behind", "bad": "mark"}, settings, 8
         ),
-        ComparisonPart(
-            "Verdict of each run", "verdicts", verdicts, _verdicts(comparison), 9, _findings_apart(comparison)
-        ),
+        ComparisonPart("Verdict of each run", "verdicts", verdicts, _verdicts(comparison), 9),
         ComparisonPart("Not compared", "left-out", {"series": "dim", "why": "dim"}, left_out, 3),
     )
     return tuple(part for part in parts if part.rows)
@@ -154,7 +152,7 @@ def basis(comparison: Comparison) -> str:
     noise = f"{comparison.digits_differ}: noise is how far the two were apart before"
     if comparison.method is Method.ENVELOPE:
         noise = f"Noise is what the {len(comparison.good)} good runs differ by"
-    return f"{noise}, in {over}. Of healthy runs {comparison.chance:.0%} differ by chance."
+    return f"{noise}, in {over}."
 
 
 def _row(comparison: Comparison, item: Difference) -> tuple[str, ...]:
@@ -222,39 +220,8 @@ def _short_names(names: Sequence[str]) -> list[str]:
     return [clean("/".join(name.split("/")[shared:]), LONGEST_NAME) for name in names]
 
 
-def _findings_apart(comparison: Comparison) -> str:
-    """Return the findings that only the bad run has, and those that all good runs have and it does not."""
-    if not comparison.diagnoses:
-        return ""
-    *good, bad = [dict.fromkeys(item.leaf.id for item in diagnosis.findings) for diagnosis in comparison.diagnoses]
-    in_any, in_all = set[str]().union(*good), set(good[0]).intersection(*good)
-    extra = [leaf for leaf in bad if leaf not in in_any]
-    missing = [leaf for leaf in good[0] if leaf in in_all.difference(bad)]
-    parts = []
-    if extra:
-        parts = [f"found only in the bad run: {', '.join(extra)}"]
-    if missing:
-        parts.append(f"only in the good run{'s' * (len(good) > 1)}: {', '.join(missing)}")
-    return _sentence("; ".join(parts))
-
-
 def _sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
-
-
-def closing(comparison: Comparison) -> str:
-    """Return the summary in one sentence."""
-    if comparison.verdict is Verdict.UNKNOWN:
-        return f"not known: {comparison.reason}"
-    count = len(comparison.settings)
-    settings = {0: "no known setting differs", 1: "1 setting differs"}.get(count, f"{count} settings differ")
-    if comparison.first is None:
-        return f"no difference beyond noise, {settings}"
-    series = f"{len(comparison.differences)} of {len(comparison.compared)} series differ"
-    ends = "the bad run ends no worse"
-    if comparison.verdict is Verdict.WORSE:
-        ends = f"{clean(comparison.first.metric, LONGEST_NAME)} ends worse"
-    return f"{ends}, {series}, {settings}"
 
 
 def next_command(comparison: Comparison) -> str:
@@ -281,7 +248,6 @@ def screen(comparison: Comparison, look: RenderOptions = DEFAULT_OPTIONS) -> str
         _draw_part(page, part, None if look.full else part.most)
     _draw(page, figure, comparison, look)
     page.blank()
-    page.line((closing(comparison), "critical word" if comparison.verdict is Verdict.WORSE else ""))
     page.lines([[(f"next: {next_command(comparison)}", "dim")]])
     return page.text()
 
@@ -313,8 +279,6 @@ def _draw_part(page: Page, part: ComparisonPart, most: int | None) -> None:
     hidden = len(part.rows) - len(shown) + 1
     if hidden:
         page.line((f"and {hidden} more: --full", "dim"), indent=INDENT)
-    if part.note:
-        page.line((part.note, "dim"), indent=INDENT)
 
 
 def _draw(page: Page, figure: Figure | None, comparison: Comparison, look: RenderOptions) -> None:
@@ -351,15 +315,19 @@ def markdown(comparison: Comparison, _look: RenderOptions = DEFAULT_OPTIONS) -> 
         rest = ""
         if len(part.rows) > MAX_ROWS:
             rest = f"And {len(part.rows) - MAX_ROWS} more."
-        texts += f"#### {part.head}\n\n{table}", rest, md.escape(part.note)
-    return md.paged(*texts, f"**{md.escape(closing(comparison))}**", md.code(next_command(comparison)))
+        texts += f"#### {part.head}\n\n{table}", rest
+    return md.paged(*texts, md.code(next_command(comparison)))
 
 
 def page(comparison: Comparison, look: RenderOptions = DEFAULT_OPTIONS) -> str:
     """Return the comparison as one page in one file."""
     verdict, kind = word(comparison)
     heading = title(comparison)
-    heading = f"No difference {heading}" if comparison.verdict is Verdict.NO_WORSE and not comparison.first else _sentence(heading)
+    heading = (
+        f"No difference {heading}"
+        if comparison.verdict is Verdict.NO_WORSE and not comparison.first
+        else _sentence(heading)
+    )
     facts = [html.tag("p", text, class_="facts") for text in (basis(comparison), *comparison.notes) if text]
     sections = [html.tag("header", html.tag("span", verdict, class_=f"badge {kind}"), html.tag("h1", heading), *facts)]
     for part in _parts(comparison):
@@ -367,14 +335,11 @@ def page(comparison: Comparison, look: RenderOptions = DEFAULT_OPTIONS) -> str:
         tables = [html.table(part.columns, rows[:MAX_ROWS], class_=part.name)]
         if rest := rows[MAX_ROWS:]:
             tables.append(html.folded(f"and {len(rest):,} more", html.table(part.columns, rest, class_=part.name)))
-        note = html.NOTHING
-        if part.note:
-            note = html.tag("p", part.note, class_="quiet")
-        sections.append(html.headed(part.head, *tables, note, name=part.name))
+        sections.append(html.headed(part.head, *tables, name=part.name))
     if look.plots:
         sections.insert(1 + bool(comparison.differences), _charts(comparison))
     command = html.tag("code", next_command(comparison))
-    sections.append(html.tag("p", html.tag("span", closing(comparison)), command, class_=f"closing {kind}"))
+    sections.append(html.tag("p", command, class_=f"closing {kind}"))
     skip = html.tag("a", "Skip to the comparison", href="#report", class_="skip")
     sheet = html.Markup(asset("style.css") + asset("page.css", "stabtree.tools.compare"))
     opens = html.opening(headline(comparison), sheet, others=(style(),))

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from stabtree.common.lazy import np
-from stabtree.common.stats import change_noise, median, span, stretches
+from stabtree.common.stats import change_noise, median, stretches
 from stabtree.profile.change import change_point
-from stabtree.tools.compare.noise import FEW_ROWS, FLOOR, Difference, block_means, difference, middle, scaled
+from stabtree.tools.compare.noise import FEW_ROWS, Difference, apart, block_means, difference, middle
 
 if TYPE_CHECKING:
     from stabtree.common.lazy import Bools, Floats
-    from stabtree.tools.compare.noise import Rows
+    from stabtree.tools.compare.noise import Apart, Rows
 
 ERRORS = 6.0  # of the level at the end that it must be off
 WANDERED = 6.0  # times what levels of as many rows wandered before that it must be off
@@ -35,9 +35,7 @@ MIN_WHILE, WHILES = 8, 40  # rows of a level that is worse for a while, and into
 LOST = 0.5  # share of rows up to the end that are not finite where a series is lost
 
 
-def ending(
-    rows: Rows, direction: int, side: str, lost_step: int | None = None, equal: int = 0
-) -> Difference | None:
+def ending(rows: Rows, direction: int, side: str, lost_step: int | None = None, equal: int = 0) -> Difference | None:
     """Return the last stretch in which the bad run is worse, up to the end; None if it ends no worse.
 
     Args:
@@ -48,25 +46,26 @@ def ending(
         equal: how many of the first rows are equal, of runs of one seed.
     """
     usable = np.flatnonzero(np.isfinite(rows.good).all(axis=0))
-    good, bad, steps = rows.good[:, usable], rows.bad[usable], rows.steps[usable]
-    lost = _lost(~np.isfinite(bad))
-    if lost is not None:
-        lost_step = int(steps[lost])
-    kept = np.flatnonzero(np.isfinite(bad[:lost]))
+    lost = _lost(~np.isfinite(rows.bad[usable]))
+    lost_row = None if lost is None else int(usable[lost])
+    if lost_row is not None:
+        lost_step = int(rows.steps[lost_row])
+    off = apart(rows, lost_row)
     found = None
-    if len(kept) >= FEW_ROWS:
-        same = int(np.searchsorted(usable[kept], equal))
-        found = _last_stretch(good[:, kept], bad[kept], direction, min(same, len(kept) - 1))
+    if len(off.rows) >= FEW_ROWS:
+        same = int(np.searchsorted(off.rows, equal))
+        found = _last_stretch(off, direction, min(same, len(off.rows) - 1))
     if found is None and lost_step is None:
         return None
-    row, before, size = found or (-1, "level" if len(kept) else "", 0)
-    step = lost_step if found is None else int(steps[kept[row]])
+    row, before, size = found or (-1, "level" if len(off.rows) else "", 0)
+    step = lost_step if found is None else int(rows.steps[off.rows[row]])
     end = Difference(rows.metric, step or 0, side, before=before, lost_step=lost_step)
     alike = rows.steps[rows.steps < end.step]
     if len(alike):
         end = replace(end, last_alike=int(alike[-1]))
     if found:
-        levels = median(middle(good)[kept][-size:]), median(bad[kept][-size:])
+        last = off.rows[-size:]
+        levels = median(middle(rows.good[:, last])), median(rows.bad[last])
         end = replace(end, good=levels[0], bad=levels[1])
         if min(levels) > 0:
             end = replace(end, times_at_end=levels[1] / levels[0])
@@ -83,30 +82,27 @@ def _lost(flags: Bools) -> int | None:
     return after + int(flags[after:].argmax())
 
 
-def _last_stretch(good: Floats, bad: Floats, direction: int, same: int) -> tuple[int, str, int] | None:
+def _last_stretch(off: Apart, direction: int, same: int) -> tuple[int, str, int] | None:
     """Return the first row of the last worse stretch of finite rows, what it was before, and the rows of its end."""
-    one, other = scaled(good, bad)
-    apart, count, unit = direction * (other - middle(one)), len(bad), _unit(good)
-    noise = max(change_noise(apart), FLOOR * change_noise(one[0]))
+    apart, count = direction * off.apart, len(off.apart)
     # A straight climb is straight as a ratio, and bent in logarithms.
-    ratios = np.expm1(np.minimum(apart, MAX_LOG)) if direction > 0 and (good > 0).all() else apart
+    ratios = np.expm1(np.minimum(apart, MAX_LOG)) if direction > 0 and off.unit == 1.0 else apart
     rise = change_point(np.arange(count), ratios)
     for row in (max(rise.first_bad_step, same), same) if rise else (same,):
         size = min(max((count - row) // END, MIN_END), MAX_END, count - row)
         level, past = median(apart[-size:]), apart[:row]
-        wander, enough = _wander(one, past, size), MATTERS * unit
+        wander, enough = _wander(off.good, past, size), MATTERS * off.unit
         if wander is None:
-            wander, enough, past = 0.0, NEVER_ALIKE * unit, past[:0]
+            wander, enough, past = 0.0, NEVER_ALIKE * off.unit, past[:0]
         before = median(past[-END * size :]) if len(past) else 0.0
-        here = max(change_noise(apart[-max(2 * size, END_ROWS) :]), FLOOR * change_noise(one[0]))
-        error = ERRORS * MEDIAN_ERROR * here
+        error = ERRORS * MEDIAN_ERROR * off.noise(max(2 * size, END_ROWS))
         if level - max(before, 0.0) > max(error / size**0.5, WANDERED * wander, enough):
             break
     else:
         return None
     if not row:
         return 0, "", size
-    whole, error = median(apart[:row]), ERRORS * MEDIAN_ERROR * noise / row**0.5
+    whole, error = median(apart[:row]), ERRORS * MEDIAN_ERROR * off.noise() / row**0.5
     how = "better" if whole < -error else "worse" if whole > max(error, enough) else "level"
     if before < -error * max(row / (END * size), 1) ** 0.5 / 2 and apart[row] < 0:
         row += int(np.cumsum(apart[row:]).argmin()) + 1
@@ -115,31 +111,25 @@ def _last_stretch(good: Floats, bad: Floats, direction: int, same: int) -> tuple
 
 def for_a_while(rows: Rows, direction: int) -> Difference | None:
     """Return where an outcome is worse or better for a while; None where it is not for long enough to be sure."""
-    keep = np.flatnonzero(np.isfinite(rows.good).all(axis=0) & np.isfinite(rows.bad))
-    size = max(MIN_WHILE, len(keep) // WHILES)
-    if len(keep) < 2 * size:
+    off = apart(rows)
+    size = max(MIN_WHILE, len(off.rows) // WHILES)
+    if len(off.rows) < 2 * size:
         return None
-    one, other = scaled(rows.good[:, keep], rows.bad[keep])
-    apart = direction * (other - middle(one))
-    noise = max(change_noise(apart), FLOOR * change_noise(one[0]))
-    levels = block_means(apart, size)
-    bar = max(ERRORS * noise / size**0.5, NEVER_ALIKE * _unit(rows.good[:, keep]))
+    levels = direction * block_means(off.apart, size)
+    bar = max(ERRORS * off.noise() / size**0.5, NEVER_ALIKE * off.unit)
     for first, last in stretches(np.abs(levels) > bar):
         if last - first > 1:
-            found = difference(rows, int(keep[first * size]), "shifts")
+            found = difference(rows, int(off.rows[first * size]), "shifts")
             return replace(found, over_rows=size, noises=None, side="worse" if levels[first] > 0 else "better")
     return None
-
-
-def _unit(good: Floats) -> float:
-    """Return what a share of differences is one of: of logarithms 1, else the range of the good runs."""
-    return 1.0 if (good > 0).all() else max(span(middle(good)), 1e-300)
 
 
 def _wander(good: Floats, past: Floats, size: int) -> float | None:
     """Return the standard deviation of levels of so many rows before; None where nothing shows it."""
     if len(good) > 1:
-        levels = np.array([block_means(values - middle(np.delete(good, run, 0)), size) for run, values in enumerate(good)])
+        levels = np.array(
+            [block_means(values - middle(np.delete(good, run, 0)), size) for run, values in enumerate(good)]
+        )
         return float((levels**2).mean() ** 0.5)
     if len(past) < HISTORY_ROWS:
         return None
