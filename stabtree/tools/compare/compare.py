@@ -34,7 +34,7 @@ from stabtree.tools.compare.noise import (
     side_by_side,
     why_incomparable,
 )
-from stabtree.tools.compare.worse import ending, for_a_while
+from stabtree.tools.compare.worse import at_first, ending
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -329,9 +329,8 @@ def compare_runs(good: Sequence[Run], bad: Run, names: Sequence[str] = (), by: A
     )
     with np.errstate(all="ignore"):  # the largest numbers may differ by infinity, which no bar is
         why = [_digits_differ(run, bad, [item.only(index) for item in rows]) for index, run in enumerate(good)]
-        same = {index: _equal_until(index, rows) for index, text in enumerate(why) if not text}
-        if same:
-            return _by_seed(comparison, rows, max(same, key=lambda index: same[index]))
+        if "" in why:
+            return _by_seed(comparison, rows, why.index(""))
         return _by_noise(replace(comparison, digits_differ=why[0]), rows)
 
 
@@ -344,12 +343,6 @@ def _digits_differ(good: Run, bad: Run, pairs: Sequence[Rows]) -> str:
     if not same_seed(pairs):
         return "Their digits differ from the start"
     return ""
-
-
-def _equal_until(run: int, rows: Sequence[Rows]) -> float:
-    """Return the first step at which the bad run differs from a good run of the same seed."""
-    differences = filter(None, (first_difference(item.only(run)) for item in rows))
-    return min((found.step for found in differences), default=math.inf)
 
 
 def _by_seed(comparison: Comparison, rows: Sequence[Rows], same: int) -> Comparison:
@@ -385,14 +378,10 @@ def _decided(
     for item in sorted(chain(differences, _stopped(comparison, rows)), key=_rank):
         found.setdefault(item.metric, item)
     judged = _judged(rows)
-    for metric, pair in rows.items():
-        direction = _direction(metric)
-        if direction and (method is not Method.SEED or metric in found):
-            found.update(
-                {metric: ended}
-                if (ended := _ended(pair, direction, found.get(metric), pair.equal * (method is Method.SEED)))
-                else {}
-            )
+    for metric in judged:
+        equal = rows[metric].equal if method is Method.SEED else 0
+        if equal < rows[metric].size and (ended := _ended(rows[metric], found.get(metric), equal)):
+            found[metric] = ended
     worse = any(found[metric].how == "worse" for metric in judged if metric in found)
     verdict, reason = Verdict.WORSE if worse else Verdict.NO_WORSE, ""
     if not judged and (method is not Method.SEED or found):
@@ -423,15 +412,15 @@ def _direction(metric: str) -> int:
     return 0
 
 
-def _ended(rows: Rows, direction: int, first: Difference | None, equal: int) -> Difference | None:
+def _ended(rows: Rows, first: Difference | None, equal: int) -> Difference | None:
     """Return how an outcome ends worse or better, and since when; else the first difference with its side."""
-    lost_step = first.lost_step if first else None
+    direction, lost_step = _direction(rows.metric), first.lost_step if first else None
     if worse := ending(rows, direction, "worse", lost_step, equal):
         return worse
     if better := ending(rows, -direction, "better", equal=equal):
         return better
     if first is None:
-        return for_a_while(rows, direction)
+        return at_first(rows, direction)
     if first.good is None or first.bad is None or first.how == "differs":
         return None
     return replace(first, side="worse" if direction * (first.bad - first.good) > 0 else "better")

@@ -61,7 +61,7 @@ class Difference(Struct, frozen=True):
     Attributes:
         metric: the series.
         step: the first step of the bad run at which it differs, or from which on it is worse or better to the end.
-        how: `worse`, `better`, `differs`, `jumps`, `shifts`, `not finite` or `stops`.
+        how: `worse`, `better`, `differs`, `jumps`, `shifts`, `at first`, `not finite` or `stops`.
         good: the value of the first good run there, and of what is worse or better its level at the end; None if it is
             not finite.
         bad: the value of the bad run; None if it is not finite or missing.
@@ -72,6 +72,7 @@ class Difference(Struct, frozen=True):
         before: `better`, `level` or `worse`: what it was before it was worse or better to the end.
         times_at_end: how many times the good value it is at its end.
         lost_step: the step from which on it is not finite, or missing, to the end.
+        until: the step up to which it was worse or better at first.
     """
 
     metric: str
@@ -86,6 +87,7 @@ class Difference(Struct, frozen=True):
     before: str = ""
     times_at_end: float | None = None
     lost_step: int | None = None
+    until: int | None = None
 
 
 class Rows(NamedTuple):
@@ -279,19 +281,19 @@ def _lengths(flags: Bools) -> Ints:
 
 
 class Apart(NamedTuple):
-    """How far the bad run is from the good ones in the rows in which all are finite.
+    """How far runs are apart, on a scale of even noise, in the rows in which all are finite.
 
     Attributes:
         rows: the indexes of these rows.
-        good: float64 (runs, m), the good runs on a scale of even noise.
-        apart: float64 (m,), the bad run less the middle of them.
+        apart: float64 (m,), the bad run less the middle of the good ones.
+        others: float64 (runs, m), each good run less the middle of the other ones; the only one as it is.
         unit: what a share of the difference is one of: of logarithms 1, else the range of the good runs.
         floor: the smallest noise that the difference can have.
     """
 
     rows: Ints
-    good: Floats
     apart: Floats
+    others: Floats
     unit: float
     floor: float
 
@@ -301,62 +303,50 @@ class Apart(NamedTuple):
 
 
 def apart(rows: Rows, until: int | None = None) -> Apart:
-    """Return how far the bad run is from the good ones, up to a row."""
+    """Return how far the runs are apart, up to a row."""
     kept = np.flatnonzero((np.isfinite(rows.good).all(axis=0) & np.isfinite(rows.bad))[:until])
     good, bad = scaled(rows.good[:, kept], rows.bad[kept])
     unit = 1.0
     if len(kept) and rows.good[:, kept].min() <= 0:
         unit = max(span(middle(good)), 1e-300)
-    floor = FLOOR * change_noise(good[0]) if len(kept) >= MIN_NOISE_ROWS else 0.0
-    return Apart(kept, good, bad - middle(good), unit, floor)
+    others = good
+    if len(good) > 1:
+        others = np.array([values - middle(np.delete(good, run, axis=0)) for run, values in enumerate(good)])
+    return Apart(kept, bad - middle(good), others, unit, FLOOR * _noise(good[0]))
 
 
 def beyond_noise(rows: Rows) -> Difference | None:
     """Find where a series leaves the good runs by more than noise; with one good run, by more than before."""
     found, off = [], apart(rows)
     for over in OVER if len(off.rows) >= MIN_ROWS else ():
-        means = block_means(off.apart, over)
-        window = min(MAX_WINDOW, len(means) // 4)
-        if len(off.good) > 1:
-            start, scores, healthy = 0, *_off_all(off, over)
-        elif window >= MIN_WINDOW:
-            center, spread = Windows(means, window, detrend=False).between(0, len(means) - window)
-            start, scores = window, _in_spreads(means[window:], center, np.maximum(spread, off.floor / over**0.5))
-            healthy = np.maximum.accumulate(np.append(0.0, scores[:-1]))
-        else:
-            continue
+        scores = _scores(off.apart, over, off.floor)
+        healthy: Floats | float = np.maximum.accumulate(np.append(0.0, scores))[:-1]
+        if len(off.others) > 1:
+            healthy = max(_scores(values, over, off.floor).max(initial=0.0) for values in off.others)
         above = np.flatnonzero(scores > np.maximum(MIN_SCORE, BEYOND * healthy))
         if len(above):
-            row = int(off.rows[over * (start + int(above[0]))])
-            here = difference(rows, row, "jumps" if over == 1 else "shifts")
+            at = len(off.apart) // over - len(scores) + int(above[0])
+            here = difference(rows, int(off.rows[over * at]), "jumps" if over == 1 else "shifts")
             found.append(replace(here, noises=float(scores[above[0]]), over_rows=over))
     return min(found, key=lambda item: item.step, default=None)
 
 
-def _off_all(off: Apart, over: int) -> tuple[Floats, float]:
-    """Return how far means are from several good runs, in spreads, and how far any of these is from the others."""
-    means = np.array([block_means(values, over) for values in off.good])
-    window = np.ones(max(1, min(MAX_WINDOW, means.shape[1] // 4)))
-    squares = ((means - middle(means)) ** 2).sum(axis=0) / (len(means) - 1)
-    spread = np.convolve(squares, window, "same") / np.convolve(np.ones_like(squares), window, "same")
-    spread = np.maximum(spread, median(spread) / 4) ** 0.5
-    others = [values - middle(np.delete(means, run, axis=0)) for run, values in enumerate(means)]
-    return _in_spreads(block_means(off.apart, over), 0.0, spread), float(
-        _in_spreads(np.array(others), 0.0, spread).max()
-    )
+def _scores(off: Floats, over: int, floor: float) -> Floats:
+    """Return by how many deviations means of rows differ from the means before; fewer than the means, (n,)."""
+    means = block_means(off, over)
+    window = min(MAX_WINDOW, len(means) // 4)
+    if window < MIN_WINDOW:
+        return np.zeros(0)
+    center, spread = Windows(means, window, detrend=False).between(0, len(means) - window)
+    spread = np.maximum(spread, floor / over**0.5)
+    scores: Floats = np.divide(np.abs(means[window:] - center), spread, out=np.zeros(len(spread)), where=spread > 0)
+    return scores
 
 
 def block_means(values: Floats, over: int) -> Floats:
     """Return the mean of each block of `over` values, (n // over,)."""
     means: Floats = values[: len(values) // over * over].reshape(-1, over).mean(axis=1)
     return means
-
-
-def _in_spreads(values: Floats, center: Floats | float, spread: Floats) -> Floats:
-    """Return how many spreads values are from the center, (n,); 0 where there is no spread."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        scores: Floats = np.where(spread > 0, np.abs(values - center) / spread, 0.0)
-    return scores
 
 
 def middle(values: Floats) -> Floats:
@@ -381,6 +371,4 @@ def why_incomparable(rows: Rows) -> str:
         return "it is NaN or inf in the good run"
     if change_noise(finite) > 0:
         return ""
-    if np.all(finite == finite[0]):
-        return "it never moves in the good run"
-    return "it moves in steps, at other times on another seed"
+    return "it never moves in the good run, or only in steps"

@@ -109,7 +109,9 @@ def title(comparison: Comparison) -> str:
     if comparison.verdict is Verdict.WORSE:
         return f"{name} {_ending(comparison, first)}"
     how = f"{first.how} from {at} on" if first.how == "better" else f"differs from {at} on"
-    if first.side:
+    if first.until is not None:
+        how = f"{first.side} up to {_unit(comparison)} {first.until:,}"
+    elif first.side:
         how = f"{first.side} for a time from {at} on"
     return f"{name} {how}; at the end nothing is worse"
 
@@ -181,6 +183,7 @@ def _how(item: Difference) -> str:
         "better": ["better to the end"],
         "stops": ["no longer logged"],
         "not finite": ["NaN or inf"],
+        "at first": [f"{item.side} up to {item.until:,}" if item.until else ""],
     }.get(item.how, [f"{item.side} for a time"] if item.side else [])
     if item.times_at_end is not None and item.times_at_end >= TIMES:
         parts.append(f"{short(item.times_at_end, 2)} times")

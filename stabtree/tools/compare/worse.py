@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from stabtree.common.lazy import np
-from stabtree.common.stats import change_noise, median, stretches
+from stabtree.common.stats import change_noise, median
 from stabtree.profile.change import change_point
 from stabtree.tools.compare.noise import FEW_ROWS, Difference, apart, block_means, difference, middle
 
@@ -31,7 +31,6 @@ MIN_END, MAX_END = 3, 256  # rows of it
 END_ROWS = 16  # rows that show the noise at the end
 MEDIAN_ERROR = 1.25  # of a median, in errors of the mean
 MAX_LOG = 5.0  # a hundredfold rise is one, however high it goes
-MIN_WHILE, WHILES = 8, 40  # rows of a level that is worse for a while, and into how many a run is divided
 LOST = 0.5  # share of rows up to the end that are not finite where a series is lost
 
 
@@ -91,7 +90,7 @@ def _last_stretch(off: Apart, direction: int, same: int) -> tuple[int, str, int]
     for row in (max(rise.first_bad_step, same), same) if rise else (same,):
         size = min(max((count - row) // END, MIN_END), MAX_END, count - row)
         level, past = median(apart[-size:]), apart[:row]
-        wander, enough = _wander(off.good, past, size), MATTERS * off.unit
+        wander, enough = _wander(off.others, past, size), MATTERS * off.unit
         if wander is None:
             wander, enough, past = 0.0, NEVER_ALIKE * off.unit, past[:0]
         before = median(past[-END * size :]) if len(past) else 0.0
@@ -109,28 +108,22 @@ def _last_stretch(off: Apart, direction: int, same: int) -> tuple[int, str, int]
     return min(row, count - 1), how, size
 
 
-def for_a_while(rows: Rows, direction: int) -> Difference | None:
-    """Return where an outcome is worse or better for a while; None where it is not for long enough to be sure."""
-    off = apart(rows)
-    size = max(MIN_WHILE, len(off.rows) // WHILES)
-    if len(off.rows) < 2 * size:
-        return None
-    levels = direction * block_means(off.apart, size)
-    bar = max(ERRORS * off.noise() / size**0.5, NEVER_ALIKE * off.unit)
-    for first, last in stretches(np.abs(levels) > bar):
-        if last - first > 1:
-            found = difference(rows, int(off.rows[first * size]), "shifts")
-            return replace(found, over_rows=size, noises=None, side="worse" if levels[first] > 0 else "better")
+def at_first(rows: Rows, direction: int) -> Difference | None:
+    """Return up to where an outcome is worse or better from its first rows on; None where it is not."""
+    turned = rows._replace(good=rows.good[:, ::-1], bad=rows.bad[::-1])
+    for side, sign in (("worse", direction), ("better", -direction)):
+        off = apart(turned)
+        found = _last_stretch(off, sign, 0) if len(off.rows) >= FEW_ROWS else None
+        if found and found[0] > 0:
+            until = int(rows.steps[rows.size - 1 - off.rows[found[0]]])
+            return replace(difference(rows, 0, "at first"), side=side, until=until, noises=None)
     return None
 
 
-def _wander(good: Floats, past: Floats, size: int) -> float | None:
+def _wander(others: Floats, past: Floats, size: int) -> float | None:
     """Return the standard deviation of levels of so many rows before; None where nothing shows it."""
-    if len(good) > 1:
-        levels = np.array(
-            [block_means(values - middle(np.delete(good, run, 0)), size) for run, values in enumerate(good)]
-        )
-        return float((levels**2).mean() ** 0.5)
+    if len(others) > 1:
+        return float(np.mean([block_means(values, size) ** 2 for values in others]) ** 0.5)
     if len(past) < HISTORY_ROWS:
         return None
     return change_noise(block_means(past, min(size, len(past) // HISTORY)))
