@@ -136,7 +136,7 @@ STYLES = {
     "axis": QUIET,
     "curve": CYAN,
     "mark": "bold red",
-    "worse": "bold red",
+    **dict.fromkeys(("worse", "differs"), "bold red"),
     "behind": GREEN,
     "restart": f"bold {GREEN}",
     "first": "bold red",

@@ -42,10 +42,15 @@ EARLY = 5
 ROWS = 2  # text rows of a strip
 MIN_NAME, MAX_NAME = 12, 18  # columns of a name
 MIN_CELLS = 10
-LINES = {"onset": "mark", "restart": "restart", "worse": "worse", "differs": "worse"}  # the kind of a mark -> its style
+LINES = {
+    "onset": "mark",
+    "restart": "restart",
+    "worse": "worse",
+    "differs": "differs",
+}  # the kind of a mark -> its style
 # The words before the step of a mark, by its style: the first of these that leaves room for all of them.
 WORDS: tuple[Mapping[str, str], ...] = (
-    {"mark": "onset", "restart": "restart", "worse": "at"},
+    {"mark": "onset", "restart": "restart", "worse": "worse from", "differs": "differs at"},
     {"restart": "restart"},
     {"mark": "onset"},
     {},

@@ -380,7 +380,7 @@ def _decided(
     judged = _judged(rows)
     for metric in judged:
         equal = rows[metric].equal if method is Method.SEED else 0
-        if equal < rows[metric].size and (ended := _ended(rows[metric], found.get(metric), equal)):
+        if (metric in found or method is not Method.SEED) and (ended := _ended(rows[metric], found.get(metric), equal)):
             found[metric] = ended
     worse = any(found[metric].how == "worse" for metric in judged if metric in found)
     verdict, reason = Verdict.WORSE if worse else Verdict.NO_WORSE, ""

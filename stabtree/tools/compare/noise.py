@@ -3,9 +3,7 @@
 Of runs of one seed the rows are equal to the last printed digit, until something differs. What is equal on every seed
 proves nothing: a series that does not move, and the first row of one that no batch is measured by.
 
-Of runs of different seeds each row, and each mean over some rows, is measured in deviations from what is usual: with one
-good run from the differences before, with several from what they differ by. It is more than noise where it is well
-beyond all healthy ones.
+Of runs of different seeds each row, and each mean over some rows, is measured in deviations from those before. more than noise where it is well beyond what was before it, or, with several good runs, beyond all of theirs.
 """
 
 from __future__ import annotations
@@ -327,8 +325,8 @@ def beyond_noise(rows: Rows) -> Difference | None:
         if len(above):
             at = len(off.apart) // over - len(scores) + int(above[0])
             here = difference(rows, int(off.rows[over * at]), "jumps" if over == 1 else "shifts")
-            found.append(replace(here, noises=float(scores[above[0]]), over_rows=over))
-    return min(found, key=lambda item: item.step, default=None)
+            found.append((over * (at + 1), replace(here, noises=float(scores[above[0]]), over_rows=over)))
+    return min(found, key=lambda item: item[0])[1] if found else None
 
 
 def _scores(off: Floats, over: int, floor: float) -> Floats:

@@ -108,7 +108,7 @@ def title(comparison: Comparison) -> str:
     name, at = clean(first.metric, LONGEST_NAME), f"{_unit(comparison)} {first.step:,}"
     if comparison.verdict is Verdict.WORSE:
         return f"{name} {_ending(comparison, first)}"
-    how = f"{first.how} from {at} on" if first.how == "better" else f"differs from {at} on"
+    how = f"{first.how} from {at} on" if first.how == "better" else f"differs first, at {at}"
     if first.until is not None:
         how = f"{first.side} up to {_unit(comparison)} {first.until:,}"
     elif first.side:

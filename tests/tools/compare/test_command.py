@@ -37,12 +37,12 @@ def logs(tmp_path: Path) -> dict[str, str]:
         "good": written(tmp_path / "good.csv", loss),
         "jumps": written(tmp_path / "jumps.csv", np.where(np.arange(300) >= 200, 3 * loss, loss)),
         "other": written(tmp_path / "other.csv", falling(300, seed=2)),
-        "short": written(tmp_path / "short.csv", falling(20, seed=3)),
+        "short": written(tmp_path / "short.csv", falling(9, seed=3)),
     }
 
 
-def test_the_exit_code_says_whether_they_part(logs: dict[str, str]) -> None:
-    """0 they do not, 1 they do, 2 one can't be read, 3 that can't be told."""
+def test_the_exit_code_says_whether_it_is_worse(logs: dict[str, str]) -> None:
+    """0 it is not, 1 it is, 2 one can't be read, 3 that can't be told."""
     codes = [run("compare", logs["good"], logs[bad]).returncode for bad in ("other", "jumps", "short")]
     assert codes == [0, 1, 3]
     assert run("compare", logs["good"], "missing.csv").returncode == 2
@@ -52,20 +52,21 @@ def test_json_is_what_the_function_returns(logs: dict[str, str]) -> None:
     """`stabtree.compare(...).to_dict()`, with the step, the values, and what each run is told."""
     told = json.loads(run("compare", logs["good"], logs["jumps"], "--json").stdout)
     assert told == stabtree.compare(logs["good"], logs["jumps"]).to_dict()
-    assert (told["verdict"], told["method"]) == ("part", "same seed")
-    first = told["partings"][0]
+    assert (told["verdict"], told["method"]) == ("worse", "same seed")
+    assert (told["metric"], told["first_worse"]) == ("loss", 200)
+    assert told["times_at_end"] == pytest.approx(3, rel=0.05)
+    first = told["differences"][0]
     assert (first["metric"], first["step"], first["last_alike"]) == ("loss", 200, 199)
-    assert first["bad"] == pytest.approx(3 * first["good"])
     assert [item["run"] for item in told["findings"]] == [logs["good"], logs["jumps"]]
 
 
-def test_the_screen_names_who_parted_first_and_where(logs: dict[str, str]) -> None:
-    """With both values, a figure of both runs, what each is told, and what to type next; nothing is too wide."""
+def test_the_screen_says_from_where_on_it_is_worse(logs: dict[str, str]) -> None:
+    """By how much, with a figure of both runs, what each is told, and what to type next; nothing is too wide."""
     done = run("compare", logs["good"], logs["jumps"], COLUMNS="80")
-    assert done.stdout.startswith(" THEY PART   at step 200, loss first")
+    assert done.stdout.startswith(" DIVERGES   loss worse from step 200 on, 3 times at the end")
     for words in (
-        "Who parted first",
-        "they part at 200",
+        "What differs",
+        "worse from 200",
         "dotted: the good run",
         "Verdict of each run",
         "next: stabtree",
@@ -73,7 +74,7 @@ def test_the_screen_names_who_parted_first_and_where(logs: dict[str, str]) -> No
         assert words in done.stdout
     assert max(map(len, done.stdout.splitlines())) <= 80
     assert "dotted" not in run("compare", logs["good"], logs["jumps"], "--no-plots").stdout
-    assert run("compare", logs["good"], logs["jumps"], "-q").stdout.startswith("THEY PART  ")
+    assert run("compare", logs["good"], logs["jumps"], "-q").stdout.startswith("DIVERGES  ")
     manifests = run("compare", GOOD, BAD).stdout
     assert all(words in manifests for words in ("Settings that differ", "batch_size", "max_steps"))
 
@@ -97,7 +98,7 @@ def test_rows_may_be_matched_by_tokens(tmp_path: Path) -> None:
     )
     told = json.loads(run("compare", good, bad, "--by", "tokens", "--json").stdout)
     assert (told["by"], told["method"], told["rows"]) == ("tokens", "same seed", 300)
-    assert told["partings"][0]["step"] == 200 * 150
+    assert told["first_worse"] == 200 * 150
     without = written(tmp_path / "without.csv", loss)
     assert "no column counts tokens" in failed("compare", good, without, "--by", "tokens")
 
@@ -132,7 +133,7 @@ def test_no_name_can_style_or_script_an_output(tmp_path: Path) -> None:
             assert "@team" not in text
 
 
-def test_a_log_that_was_misread_is_not_told_to_be_the_same(tmp_path: Path) -> None:
+def test_a_log_that_was_misread_is_not_told_to_be_no_worse(tmp_path: Path) -> None:
     """A third of its values is not what was logged: it can't be told, as `diagnose` does not judge it either."""
     lines = ["step,loss", *(f"{step},{value}" for step, value in enumerate(falling(300, seed=1)))]
     torn = [lines[0], *(line if step % 3 else f"{step},oops" for step, line in enumerate(lines[1:]))]
@@ -175,5 +176,5 @@ def test_the_last_run_of_a_file_is_compared_and_the_others_are_named(tmp_path: P
                 for step, value in enumerate(values):
                     recorder.log(step, loss=value)
     found = stabtree.compare(*paths)
-    assert found.parted == "same"
+    assert found.verdict == "no worse"
     assert any("bad.jsonl: The file holds 2 runs" in note for note in found.notes)
