@@ -3,9 +3,9 @@
     python -m benchmarks.compare [--runs DIR]
 
 Trains the fixtures' recipes with and without their faults on several seeds (some minutes; DIR keeps them), and prints
-for each half of the cases: pairs of one seed, by how far the first difference is from the true one; pairs of healthy runs
-of different seeds, by how many are told to be worse; faults against a good run of another seed, and against several good runs.
-The bars were set on the even half, with an eye on the other: neither is blind.
+for each half of the cases: pairs of one seed, by how far the first difference is from the true one; healthy runs of
+different seeds, by how many are told to be worse; faults against a good run of another seed, and against several good
+runs. The bars were set on the even half, with an eye on the other: neither is blind.
 """
 
 from __future__ import annotations

@@ -42,12 +42,7 @@ EARLY = 5
 ROWS = 2  # text rows of a strip
 MIN_NAME, MAX_NAME = 12, 18  # columns of a name
 MIN_CELLS = 10
-LINES = {
-    "onset": "mark",
-    "restart": "restart",
-    "worse": "worse",
-    "differs": "differs",
-}  # the kind of a mark -> its style
+LINES = {"onset": "mark", "restart": "restart", "worse": "worse", "differs": "differs"}  # style by kind of mark
 # The words before the step of a mark, by its style: the first of these that leaves room for all of them.
 WORDS: tuple[Mapping[str, str], ...] = (
     {"mark": "onset", "restart": "restart", "worse": "worse from", "differs": "differs at"},
@@ -76,7 +71,7 @@ class Strip(Struct, frozen=True):
 
 
 class Mark(Struct, frozen=True):
-    """A step that is marked on the axis: where, `onset`, `restart`, `worse`, `differs` or `first`, and what it is called."""
+    """A step marked on the axis: where, `onset`, `restart`, `worse`, `differs` or `first`, and what it is called."""
 
     step: int
     kind: str

@@ -29,12 +29,7 @@ TOP, HEAD, STRIP, SPACE, FOOT = 20, 22, 88, 12, 46  # heights: margin, a strip's
 TITLE, SUBTITLE, LABEL = 28, 20, 17  # of the lines above: both titles, and the label of a mark
 INSET = 6  # between the ends of an axis and the frame
 CROSS = 4  # half the width of a cross
-WORDS = {
-    "onset": "onset at step",
-    "restart": "restart from step",
-    "worse": "worse from step",
-    "differs": "differs at step",
-}
+WORDS = {"onset": "onset at step", "restart": "restart from step", "worse": "worse from", "differs": "differs at"}
 MAX_TITLE, MAX_SUBTITLE = 78, 110  # characters
 
 

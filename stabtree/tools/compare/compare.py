@@ -27,6 +27,7 @@ from stabtree.tools.compare.noise import (
     SCHEDULED,
     Difference,
     Rows,
+    at_first,
     beyond_noise,
     first_difference,
     lost,
@@ -34,7 +35,6 @@ from stabtree.tools.compare.noise import (
     side_by_side,
     why_incomparable,
 )
-from stabtree.tools.compare.worse import at_first, ending
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -68,13 +68,10 @@ class Verdict(StrEnum):
     UNKNOWN = "unknown"
 
 
-class Method(StrEnum):
-    """What counted as noise."""
-
-    SEED = "same seed"  # the rows are equal to the last digit, until they are not
-    HISTORY = "one good run"  # noise is what the differences were before
-    ENVELOPE = "several good runs"  # noise is what the good runs differ by
-    NONE = ""
+# What counted as noise.
+SEED = "same seed"  # the rows are equal to the last digit, until they are not
+HISTORY = "one good run"  # noise is what the differences were before
+ENVELOPE = "several good runs"  # noise is what the good runs differ by
 
 
 class Unlike(Struct, frozen=True):
@@ -99,7 +96,7 @@ class Comparison(Struct, frozen=True):
         bad: the bad run.
         names: what the runs are called, the bad one last.
         by: what the rows were matched by.
-        method: what counted as noise.
+        method: `SEED`, `HISTORY` or `ENVELOPE`: what counted as noise; empty if nothing was compared.
         digits_differ: why not every printed digit counts, as a clause; empty if they agree.
         verdict: whether the bad run ends worse in an outcome.
         reason: why that is unknown, if it is.
@@ -119,7 +116,7 @@ class Comparison(Struct, frozen=True):
     bad: Run
     names: tuple[str, ...]
     by: Axis = Axis.STEP
-    method: Method = Method.NONE
+    method: str = ""
     digits_differ: str = ""
     verdict: Verdict = Verdict.UNKNOWN
     reason: str = ""
@@ -169,7 +166,7 @@ class Comparison(Struct, frozen=True):
             "good": list(self.names[:-1]),
             "bad": self.names[-1],
             "by": self.by.value,
-            "method": self.method.value,
+            "method": self.method,
             "rows": self.rows,
             "first_step": self.first_step,
             "last_step": self.last_step,
@@ -352,7 +349,7 @@ def _by_seed(comparison: Comparison, rows: Sequence[Rows], same: int) -> Compari
     if len(comparison.good) > 1:
         notes = (f"Compared with {comparison.names[same]}, which has the same seed.", *notes)
     found = [first for pair in pairs.values() if (first := first_difference(pair))]
-    return _decided(replace(comparison, notes=notes), Method.SEED, pairs, found)
+    return _decided(replace(comparison, notes=notes), SEED, pairs, found)
 
 
 def _by_noise(comparison: Comparison, rows: Sequence[Rows]) -> Comparison:
@@ -366,12 +363,12 @@ def _by_noise(comparison: Comparison, rows: Sequence[Rows]) -> Comparison:
     found: list[Difference | None] = []
     for metric, item in usable.items():
         found += [first_difference(item)] if metric in SCHEDULED else [lost(item), beyond_noise(item)]
-    method = Method.HISTORY if len(comparison.good) == 1 else Method.ENVELOPE
+    method = HISTORY if len(comparison.good) == 1 else ENVELOPE
     return _decided(replace(comparison, left_out=left), method, usable, filter(None, found))
 
 
 def _decided(
-    comparison: Comparison, method: Method, rows: dict[str, Rows], differences: Iterable[Difference]
+    comparison: Comparison, method: str, rows: dict[str, Rows], differences: Iterable[Difference]
 ) -> Comparison:
     """Return the comparison with one difference of each series, and the verdict of the outcomes."""
     found: dict[str, Difference] = {}
@@ -379,12 +376,12 @@ def _decided(
         found.setdefault(item.metric, item)
     judged = _judged(rows)
     for metric in judged:
-        equal = rows[metric].equal if method is Method.SEED else 0
-        if (metric in found or method is not Method.SEED) and (ended := _ended(rows[metric], found.get(metric), equal)):
+        equal = rows[metric].equal if method is SEED else 0
+        if (metric in found or method is not SEED) and (ended := _ended(rows[metric], found.get(metric), equal)):
             found[metric] = ended
     worse = any(found[metric].how == "worse" for metric in judged if metric in found)
     verdict, reason = Verdict.WORSE if worse else Verdict.NO_WORSE, ""
-    if not judged and (method is not Method.SEED or found):
+    if not judged and (method is not SEED or found):
         verdict, reason = Verdict.UNKNOWN, "no outcome in common to judge by: a loss, a reward or a measure of quality"
     return replace(
         comparison,

@@ -22,7 +22,7 @@ from stabtree.report.plot import Figure, Frame, Mark, columns_for, drawn_strip, 
 from stabtree.report.svg import COLUMNS, style
 from stabtree.report.words import badge
 from stabtree.report.words import headline as diagnosis_headline
-from stabtree.tools.compare.compare import Axis, Method, Verdict
+from stabtree.tools.compare.compare import ENVELOPE, SEED, Axis, Verdict
 from stabtree.tree.model import Severity
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def title(comparison: Comparison) -> str:
     if comparison.verdict is Verdict.UNKNOWN:
         return comparison.reason
     if first is None:
-        return "to the last digit" if comparison.method is Method.SEED else "beyond noise"
+        return "to the last digit" if comparison.method is SEED else "beyond noise"
     name, at = clean(first.metric, LONGEST_NAME), f"{_unit(comparison)} {first.step:,}"
     if comparison.verdict is Verdict.WORSE:
         return f"{name} {_ending(comparison, first)}"
@@ -122,10 +122,8 @@ def _ending(comparison: Comparison, item: Difference) -> str:
     text, lost = f"worse from {unit} {item.step:,} on", item.lost_step
     if lost is not None and lost <= item.step:
         text += ": NaN, inf or no longer logged"
-    elif lost is None:
-        text += f", {_amount(item)} at the end"
     else:
-        text += f", {_amount(item)} before it is NaN or inf from {unit} {lost:,} on"
+        text += f", {_amount(item)} " + (f"before NaN or inf from {unit} {lost:,} on" if lost else "at the end")
     return f"{text}; {BEFORE[item.before]} until then" if item.before else text
 
 
@@ -138,9 +136,7 @@ def _amount(item: Difference) -> str:
 
 
 def _unit(comparison: Comparison) -> str:
-    if comparison.by is Axis.TOKENS:
-        return "token"
-    return comparison.bad.unit
+    return "token" if comparison.by is Axis.TOKENS else comparison.bad.unit
 
 
 def basis(comparison: Comparison) -> str:
@@ -149,10 +145,10 @@ def basis(comparison: Comparison) -> str:
         return ""
     span = f"{_unit(comparison)}s {comparison.first_step:,} to {comparison.last_step:,}"
     over = f"{comparison.rows:,} common rows, {span}"
-    if comparison.method is Method.SEED:
+    if comparison.method is SEED:
         return f"Both have the same seed: every printed digit counts, in {over}."
     noise = f"{comparison.digits_differ}: noise is how far the two were apart before"
-    if comparison.method is Method.ENVELOPE:
+    if comparison.method is ENVELOPE:
         noise = f"Noise is what the {len(comparison.good)} good runs differ by"
     return f"{noise}, in {over}."
 
@@ -223,16 +219,10 @@ def _short_names(names: Sequence[str]) -> list[str]:
     return [clean("/".join(name.split("/")[shared:]), LONGEST_NAME) for name in names]
 
 
-def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:]
-
-
 def next_command(comparison: Comparison) -> str:
     """Return what to type next."""
     name = comparison.names[-1]
-    command = "diagnose"
-    if comparison.verdict is Verdict.UNKNOWN:
-        command = "inspect"
+    command = "inspect" if comparison.verdict is Verdict.UNKNOWN else "diagnose"
     return f"stabtree {command} {name if shlex.quote(name) == name else 'BAD'}"
 
 
@@ -271,13 +261,8 @@ def _draw_part(page: Page, part: ComparisonPart, most: int | None) -> None:
             styles[0] = part.rows[index - 1][0]
         if index == 1 and part.name == "differences":
             styles[1] = "first"
-        line = []
-        for text, width, column_style in zip(row, widths, styles, strict=False):
-            cut = f"{text[: width - 1]}…"
-            if len(text) <= width:
-                cut = text
-            line.append((cut, column_style))
-        cells.append([*line, (row[-1], styles[-1])])
+        line = [clean(text, width) if len(text) > width else text for text, width in zip(row, widths, strict=False)]
+        cells.append([*zip(line, styles, strict=False), (row[-1], styles[-1])])
     page.rows(cells, indent=INDENT, widths=tuple(width + 2 for width in widths))
     hidden = len(part.rows) - len(shown) + 1
     if hidden:
@@ -289,18 +274,14 @@ def _draw(page: Page, figure: Figure | None, comparison: Comparison, look: Rende
         return
     page.blank()
     page.lines(strips(figure, look.width - INDENT, ascii=look.ascii), indent=INDENT)
-    good = f"the {len(comparison.good)} good runs"
-    if len(comparison.good) == 1:
-        good = "the good run"
+    good = "the good run" if len(comparison.good) == 1 else f"the {len(comparison.good)} good runs"
     page.line(("solid: the bad run", "curve"), (" · ", "dim"), (f"dotted: {good}", "behind"), indent=INDENT)
 
 
 def headline(comparison: Comparison, look: RenderOptions = DEFAULT_OPTIONS) -> str:
     """Return the comparison in one line, with the name of the bad run."""
     text = clean(f"{word(comparison)[0]}  {comparison.names[-1]}: {title(comparison)}", MAX_LINE)
-    if look.ascii:
-        return to_ascii(text)
-    return text
+    return to_ascii(text) if look.ascii else text
 
 
 def to_json(comparison: Comparison, _look: RenderOptions = DEFAULT_OPTIONS) -> str:
@@ -315,10 +296,8 @@ def markdown(comparison: Comparison, _look: RenderOptions = DEFAULT_OPTIONS) -> 
     for part in _parts(comparison):
         rows = [[BADGES[row[0]].word, *row[1:]] if part.name == "verdicts" else row for row in part.rows[:MAX_ROWS]]
         table = md.table(tuple(part.columns), [list(map(md.escape, row)) for row in rows])
-        rest = ""
-        if len(part.rows) > MAX_ROWS:
-            rest = f"And {len(part.rows) - MAX_ROWS} more."
-        texts += f"#### {part.head}\n\n{table}", rest
+        more = len(part.rows) - MAX_ROWS
+        texts += f"#### {part.head}\n\n{table}", f"And {more} more." if more > 0 else ""
     return md.paged(*texts, md.code(next_command(comparison)))
 
 
@@ -326,13 +305,17 @@ def page(comparison: Comparison, look: RenderOptions = DEFAULT_OPTIONS) -> str:
     """Return the comparison as one page in one file."""
     verdict, kind = word(comparison)
     heading = title(comparison)
-    heading = (
-        f"No difference {heading}"
-        if comparison.verdict is Verdict.NO_WORSE and not comparison.first
-        else _sentence(heading)
-    )
+    if kind is Severity.OK:
+        heading = f"no difference {heading}"
     facts = [html.tag("p", text, class_="facts") for text in (basis(comparison), *comparison.notes) if text]
-    sections = [html.tag("header", html.tag("span", verdict, class_=f"badge {kind}"), html.tag("h1", heading), *facts)]
+    sections = [
+        html.tag(
+            "header",
+            html.tag("span", verdict, class_=f"badge {kind}"),
+            html.tag("h1", heading[:1].upper() + heading[1:]),
+            *facts,
+        )
+    ]
     for part in _parts(comparison):
         rows = [(html.badge(row[0]), *row[1:]) if part.name == "verdicts" else row for row in part.rows]
         tables = [html.table(part.columns, rows[:MAX_ROWS], class_=part.name)]
@@ -341,8 +324,7 @@ def page(comparison: Comparison, look: RenderOptions = DEFAULT_OPTIONS) -> str:
         sections.append(html.headed(part.head, *tables, name=part.name))
     if look.plots:
         sections.insert(1 + bool(comparison.differences), _charts(comparison))
-    command = html.tag("code", next_command(comparison))
-    sections.append(html.tag("p", command, class_=f"closing {kind}"))
+    sections.append(html.tag("p", html.tag("code", next_command(comparison)), class_=f"closing {kind}"))
     skip = html.tag("a", "Skip to the comparison", href="#report", class_="skip")
     sheet = html.Markup(asset("style.css") + asset("page.css", "stabtree.tools.compare"))
     opens = html.opening(headline(comparison), sheet, others=(style(),))
@@ -351,9 +333,7 @@ def page(comparison: Comparison, look: RenderOptions = DEFAULT_OPTIONS) -> str:
 
 def _charts(comparison: Comparison) -> html.Markup:
     *good, bad = _short_names(comparison.names)
-    behind = f"good: {good[0]}"
-    if len(good) > 1:
-        behind = f"the {len(good)} good runs, from the lowest to the highest"
+    behind = f"good: {good[0]}" if len(good) == 1 else f"the {len(good)} good runs, from the lowest to the highest"
     keys = (html.key("line", f"bad: {bad}"), html.key("line behind", behind))
     return html.charts(overlay(comparison, COLUMNS, 5), "One over the other", keys)
 
@@ -387,9 +367,7 @@ def overlay(comparison: Comparison, columns: int, max_strips: int = 3) -> Figure
 
 
 def _drawn_metrics(comparison: Comparison) -> list[str]:
-    differing = [item.metric for item in comparison.differences]
-    if comparison.first:
-        differing.insert(0, comparison.first.metric)
+    differing = [item.metric for item in (*filter(None, [comparison.first]), *comparison.differences)]
     drawable = {*comparison.compared, *differing} - {"batch_id"}
     return [name for name in dict.fromkeys((*differing[:1], "loss", *differing, "grad_norm")) if name in drawable]
 
@@ -409,8 +387,6 @@ def _widest(strip: Strip, strips: Sequence[Strip]) -> Strip:
     low, high = min(other.low for other in strips), max(other.high for other in strips)
     log = low > 0 and any(other.log for other in strips)
     clipped, clipped_low = strip.clipped, strip.clipped_low
-    if clipped is not None and clipped <= high:
-        clipped = None
-    if clipped_low is not None and clipped_low >= low:
-        clipped_low = None
+    clipped = None if clipped is not None and clipped <= high else clipped
+    clipped_low = None if clipped_low is not None and clipped_low >= low else clipped_low
     return replace(strip, low=low, high=high, log=log, clipped=clipped, clipped_low=clipped_low)

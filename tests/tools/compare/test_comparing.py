@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from stabtree.run import Gap, Run, Setting
-from stabtree.tools.compare.compare import Axis, Comparison, Method, Unlike, Verdict, compare_runs
+from stabtree.tools.compare.compare import ENVELOPE, HISTORY, SEED, Axis, Comparison, Unlike, Verdict, compare_runs
 from stabtree.tools.compare.outputs import basis, headline, markdown
 from tests.conftest import falling, make_run, series
 from tests.tools.compare.made import KINDS, made_pairs
@@ -61,7 +61,7 @@ def test_with_one_seed_the_first_digit_that_differs_is_told() -> None:
     good = healthy(1)
     bad = changed(changed(good, "grad_norm", AT, 1 + 1e-6), "loss", AT + 5, 3.0)
     found = compare_runs([good], bad)
-    assert (found.method, found.verdict, where(found)) == (Method.SEED, Verdict.WORSE, ("loss", AT + 5))
+    assert (found.method, found.verdict, where(found)) == (SEED, Verdict.WORSE, ("loss", AT + 5))
     assert [(item.metric, item.step, item.last_alike) for item in found.differences] == [
         ("grad_norm", AT, AT - 1),
         ("loss", AT + 5, AT + 4),
@@ -78,7 +78,7 @@ def test_a_run_does_not_differ_from_itself_however_it_was_printed() -> None:
     }
     for bad in (good, rounded(good, 4), replace(good, series=single)):
         found = compare_runs([good], bad)
-        assert (found.method, found.verdict, found.differences) == (Method.SEED, Verdict.NO_WORSE, ())
+        assert (found.method, found.verdict, found.differences) == (SEED, Verdict.NO_WORSE, ())
 
 
 def infinite(run: Run, *rows: int) -> Run:
@@ -102,22 +102,22 @@ STOPPED = replace(part_of(GOOD, slice(AT), "loss"), gaps=(Gap("loss", AT, ROWS -
     ("good", "bad", "method", "first"),
     [
         # Another seed differs where it jumps, and not by its noise.
-        *(([GOOD], healthy(seed), Method.HISTORY, None) for seed in (2, 3)),
-        *(([GOOD], changed(healthy(seed), "grad_norm", AT, 4.0), Method.HISTORY, ("grad_norm", AT)) for seed in (4, 5)),
-        ([GOOD], changed(healthy(2), "lr", AT, 2.0), Method.HISTORY, ("lr", AT)),
+        *(([GOOD], healthy(seed), HISTORY, None) for seed in (2, 3)),
+        *(([GOOD], changed(healthy(seed), "grad_norm", AT, 4.0), HISTORY, ("grad_norm", AT)) for seed in (4, 5)),
+        ([GOOD], changed(healthy(2), "lr", AT, 2.0), HISTORY, ("lr", AT)),
         # Several good runs make an envelope.
-        (FOUR, healthy(7), Method.ENVELOPE, None),
-        (FOUR, changed(healthy(7), "loss", AT, 1.6), Method.ENVELOPE, ("loss", AT)),
+        (FOUR, healthy(7), ENVELOPE, None),
+        (FOUR, changed(healthy(7), "loss", AT, 1.6), ENVELOPE, ("loss", AT)),
         # One row that is NaN is enough where the good run has none; an inf now and then is usual where it has some.
-        ([GOOD], changed(healthy(2), "loss", AT, np.nan), Method.HISTORY, ("loss", AT)),
-        ([infinite(GOOD, 50, 120)], infinite(healthy(2), 80, 200), Method.HISTORY, None),
+        ([GOOD], changed(healthy(2), "loss", AT, np.nan), HISTORY, ("loss", AT)),
+        ([infinite(GOOD, 50, 120)], infinite(healthy(2), 80, 200), HISTORY, None),
         # Rows are joined where both were logged.
-        ([part_of(GOOD, slice(None, None, 10))], changed(GOOD, "loss", AT + 1, 2.0), Method.SEED, ("loss", AT + 10)),
+        ([part_of(GOOD, slice(None, None, 10))], changed(GOOD, "loss", AT + 1, 2.0), SEED, ("loss", AT + 10)),
         # A series that stops in the bad run alone is lost there: often a NaN that was written as an empty cell.
-        ([GOOD], STOPPED, Method.SEED, ("loss", AT)),
+        ([GOOD], STOPPED, SEED, ("loss", AT)),
     ],
 )
-def test_runs_differ_where_they_do(good: list[Run], bad: Run, method: Method, first: tuple[str, int] | None) -> None:
+def test_runs_differ_where_they_do(good: list[Run], bad: Run, method: str, first: tuple[str, int] | None) -> None:
     found = compare_runs(good, bad)
     assert (found.method, where(found)) == (method, first)
 
@@ -173,7 +173,7 @@ def test_of_several_good_runs_the_one_of_the_same_seed_is_compared_with() -> Non
     """So that a difference within the envelope is found."""
     good = [healthy(seed) for seed in range(1, 4)]
     found = compare_runs(good, changed(good[1], "loss", AT, 1.001), ["a", "b", "c", "bad"])
-    assert (found.method, where(found)) == (Method.SEED, ("loss", AT))
+    assert (found.method, where(found)) == (SEED, ("loss", AT))
     assert any("b, which has the same seed" in note for note in found.notes)
 
 
@@ -241,16 +241,16 @@ def test_what_begins_alike_on_every_seed_proves_no_seed() -> None:
         loss = 0.3 + 0.1 * np.random.default_rng(seed).normal(size=ROWS)
         loss[0] = 0.693147
         pairs.append(make_run({"loss": np.round(loss, 6)}))
-    assert compare_runs(pairs[:1], pairs[1]).method is Method.HISTORY
+    assert compare_runs(pairs[:1], pairs[1]).method is HISTORY
 
 
 def test_seeds_and_precisions_that_are_listed_decide() -> None:
     """However many digits agree, and the screen gives the reason."""
     for key, good, bad, why in (("seed", 1, 2, "The seeds differ"), ("dtype", "fp32", "bf16", "The precisions differ")):
         found = compare_runs([probed(1, **{key: good})], probed(1, **{key: bad}))
-        assert (found.method, found.verdict) == (Method.HISTORY, Verdict.NO_WORSE)
+        assert (found.method, found.verdict) == (HISTORY, Verdict.NO_WORSE)
         assert basis(found).startswith(why)
-    assert compare_runs([probed(1, seed=3, dtype="bf16")], probed(1, seed=3, dtype="bf16")).method is Method.SEED
+    assert compare_runs([probed(1, seed=3, dtype="bf16")], probed(1, seed=3, dtype="bf16")).method is SEED
 
 
 def test_at_one_step_what_moved_furthest_leads() -> None:

@@ -58,7 +58,7 @@ def test_the_page_says_what_the_screen_says_in_its_order(count: int) -> None:
     # Both are drawn, several good runs as one band, and the first worse step is marked; where there is none, nothing is.
     drawn = {attributes.get("class") for tag, attributes in parts.elements if tag == "path"}
     assert {"curve", "behind", "worse-line"} <= drawn
-    assert f"worse from step {AT}" in parts.text
+    assert f"worse from {AT}" in parts.text
     alike = Parts(page(compared((healthy(1),), healthy(2)))).text
     assert "No difference beyond noise" in alike
     assert "What differs" not in alike
