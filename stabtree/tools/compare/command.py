@@ -62,9 +62,9 @@ def compare(
     """Show from where on a run is worse than healthy ones, by how much, and what else differs."""
     from stabtree.judging.judge import Judging
     from stabtree.report.outputs import RenderOptions
-    from stabtree.tools.compare.compare import Verdict, axis_of, compared
+    from stabtree.tools.compare.compare import Verdict, check_axis, compared
 
-    axis = axis_of(by)
+    check_axis(by)
     settings = effective_settings(read).settings
     targets = wanted(out, COMPARISON)
     how = reading(read, settings)
@@ -87,7 +87,7 @@ def compare(
         return _only_run(names[index], {**how, "step_column": read.step_column or counter})[1]
 
     with busy.doing("comparing"):
-        comparison = compared(runs, names, axis, by_tokens, judging.diagnosed)
+        comparison = compared(runs, names, by, by_tokens, judging.diagnosed)
     code = {Verdict.WORSE: 1, Verdict.NO_WORSE: 0, Verdict.UNKNOWN: 3}[comparison.verdict]
     deliver(COMPARISON, comparison, targets, RenderOptions(full=out.full, plots=not out.no_plots, exit_code=code))
     if code:

@@ -21,7 +21,7 @@ from stabtree.common.text import near
 from stabtree.loaders.json.rows import SEVERAL_RUNS
 from stabtree.metrics.metric import Role, names
 from stabtree.metrics.role import describe_name
-from stabtree.metrics.table import is_time, normalize, with_role
+from stabtree.metrics.table import is_time, normalize
 from stabtree.run import Run
 from stabtree.tools.compare.noise import (
     SCHEDULED,
@@ -29,6 +29,7 @@ from stabtree.tools.compare.noise import (
     Rows,
     at_first,
     beyond_noise,
+    ending,
     first_difference,
     lost,
     same_seed,
@@ -50,14 +51,8 @@ COUNTERS = frozenset(
         "throughput_total_tokens total_tokens_seen"
     )
 )
+AXES = {"step": "steps", "tokens": "tokens"}  # what the rows of two runs are matched by
 JUDGED = (Role.REWARD, Role.HELD_OUT_LOSS, Role.LOSS, Role.QUALITY)  # what runs are judged by, the first one first
-
-
-class Axis(StrEnum):
-    """The axis that the rows of two runs are matched on."""
-
-    STEP = "step"
-    TOKENS = "tokens"
 
 
 class Verdict(StrEnum):
@@ -115,7 +110,7 @@ class Comparison(Struct, frozen=True):
     good: tuple[Run, ...]
     bad: Run
     names: tuple[str, ...]
-    by: Axis = Axis.STEP
+    by: str = "step"
     method: str = ""
     digits_differ: str = ""
     verdict: Verdict = Verdict.UNKNOWN
@@ -165,7 +160,7 @@ class Comparison(Struct, frozen=True):
             "times_at_end": _plain(self.first.times_at_end) if self.first and self.first_worse is not None else None,
             "good": list(self.names[:-1]),
             "bad": self.names[-1],
-            "by": self.by.value,
+            "by": self.by,
             "method": self.method,
             "rows": self.rows,
             "first_step": self.first_step,
@@ -212,7 +207,7 @@ def compare(*runs: Any, by: str = "step", diagnosed: bool = True, **options: Any
     from stabtree.diagnosis.walk import diagnose
     from stabtree.loaders import load_run
 
-    axis = axis_of(by)
+    check_axis(by)
     loaded = [item if isinstance(item, Run) else load_run(item, **options) for item in runs]
     names = [str(item) if isinstance(item, str | Path) else run.name for item, run in zip(runs, loaded, strict=True)]
 
@@ -222,25 +217,24 @@ def compare(*runs: Any, by: str = "step", diagnosed: bool = True, **options: Any
             raise StabtreeError(problem, where=names[index], hint=f"read it with {hint}")
         return load_run(runs[index], **{**options, "step_column": column})
 
-    return compared(loaded, names, axis, by_tokens, diagnose if diagnosed else None)
+    return compared(loaded, names, by, by_tokens, diagnose if diagnosed else None)
 
 
-def axis_of(by: str) -> Axis:
-    """Return the axis of that name.
+def check_axis(by: str) -> None:
+    """Check that there is an axis of that name.
 
     Raises:
         StabtreeError: if there is none.
     """
-    if by not in tuple(Axis):
-        close = near(by, tuple(Axis)).removeprefix("; ")
-        raise StabtreeError(f"{by!r} is not an axis", where="--by", hint=close or f"one of {', '.join(Axis)}")
-    return Axis(by)
+    if by not in AXES:
+        hint = near(by, tuple(AXES)).removeprefix("; ") or f"one of {', '.join(AXES)}"
+        raise StabtreeError(f"{by!r} is not an axis", where="--by", hint=hint)
 
 
 def compared(
     runs: Sequence[Run],
     names: Sequence[str],
-    by: Axis,
+    by: str,
     by_tokens: Callable[[int, str], Run],
     diagnose: Callable[[Run], Diagnosis] | None,
 ) -> Comparison:
@@ -255,8 +249,8 @@ def compared(
         by_tokens: reads a run again, by its index, with a column in place of its steps.
         diagnose: what judges a run; None to judge none.
     """
-    matched = list(runs)
-    if by is Axis.TOKENS:
+    matched = runs
+    if by == "tokens":
         matched = [by_tokens(index, token_column(run)) for index, run in enumerate(runs)]
     comparison = compare_runs(matched[:-1], matched[-1], names, by)
     if diagnose is None:
@@ -268,9 +262,7 @@ def _unless_misread(comparison: Comparison) -> Comparison:
     *good, bad = [diagnosis.misread for diagnosis in comparison.diagnoses]
     if comparison.verdict is not Verdict.NO_WORSE or not (bad or all(good)):
         return comparison
-    which = "good runs were"
-    if bad or len(good) == 1:
-        which = f"{'bad' if bad else 'good'} run was"
+    which = "bad run was" if bad else "good run was" if len(good) == 1 else "good runs were"
     return replace(comparison, verdict=Verdict.UNKNOWN, reason=f"the {which} misread: {bad or good[0]}")
 
 
@@ -280,17 +272,14 @@ def token_column(run: Run) -> str:
     Raises:
         StabtreeError: if no column has such a name.
     """
-    for source in run.sources:
-        for column in source.columns:
-            if normalize(column.name) in COUNTERS:
-                return column.name
-    where = run.name
-    if run.sources:
-        where = run.sources[0].path
+    for column in chain.from_iterable(source.columns for source in run.sources):
+        if normalize(column.name) in COUNTERS:
+            return column.name
+    where = run.sources[0].path if run.sources else run.name
     raise StabtreeError("no column counts tokens", where=where, hint="name it: --step-column NAME")
 
 
-def compare_runs(good: Sequence[Run], bad: Run, names: Sequence[str] = (), by: Axis = Axis.STEP) -> Comparison:
+def compare_runs(good: Sequence[Run], bad: Run, names: Sequence[str] = (), by: str = "step") -> Comparison:
     """Find from where on a run is worse than healthy runs, beyond noise.
 
     Args:
@@ -307,16 +296,13 @@ def compare_runs(good: Sequence[Run], bad: Run, names: Sequence[str] = (), by: A
     named = tuple(names) or tuple(run.name for run in (*good, bad))
     comparison = Comparison(tuple(good), bad, named, by, settings=_settings(good, bad))
     common = [name for name in bad.series if not is_time(name) and all(name in run.series for run in good)]
-    rows = [side_by_side(name, good, bad, nearest=by is Axis.TOKENS) for name in common]
+    rows = [side_by_side(name, good, bad, nearest=by == "tokens") for name in common]
     rows = [item for item in rows if item.size]
     if not rows:
-        what = "series"
-        if common:
-            what = {Axis.STEP: "steps", Axis.TOKENS: "tokens"}[by]
+        what = AXES[by] if common else "series"
         return replace(comparison, reason=f"they have no {what} in common")
-    several = []
-    for run, name in zip((*good, bad), named, strict=True):
-        several += [f"{name}: {note}" for note in run.notes if note.startswith(SEVERAL_RUNS)]
+    each = zip((*good, bad), named, strict=True)
+    several = [f"{name}: {note}" for run, name in each for note in run.notes if note.startswith(SEVERAL_RUNS)]
     comparison = replace(
         comparison,
         rows=max(item.size for item in rows),
@@ -337,9 +323,7 @@ def _digits_differ(good: Run, bad: Run, pairs: Sequence[Rows]) -> str:
         values = good.setting(key), bad.setting(key)
         if None not in values and values[0] != values[1]:
             return why
-    if not same_seed(pairs):
-        return "Their digits differ from the start"
-    return ""
+    return "" if same_seed(pairs) else "Their digits differ from the start"
 
 
 def _by_seed(comparison: Comparison, rows: Sequence[Rows], same: int) -> Comparison:
@@ -424,21 +408,12 @@ def _ended(rows: Rows, first: Difference | None, equal: int) -> Difference | Non
 
 
 def _rank(item: Difference) -> tuple[float, ...]:
-    """Return what orders differences: at one step scheduled series, then the reward, then what moved furthest.
+    """Return what orders differences: at one step scheduled series, then what moved furthest.
 
     A series within its noise comes last: it follows from another one, or from nothing.
     """
-    noises = math.inf
-    if item.noises is not None:
-        noises = item.noises
-    return (
-        item.step,
-        item.metric not in SCHEDULED,
-        noises < 1,
-        item.metric not in with_role(Role.REWARD),
-        item.how != "not finite",
-        -noises,
-    )
+    noises = math.inf if item.noises is None else item.noises
+    return item.step, item.metric not in SCHEDULED, noises < 1, item.how != "not finite", -noises
 
 
 def _stopped(comparison: Comparison, rows: dict[str, Rows]) -> list[Difference]:
@@ -447,22 +422,19 @@ def _stopped(comparison: Comparison, rows: dict[str, Rows]) -> list[Difference]:
     found = []
     for gap in comparison.bad.gaps:
         if gap.metric in rows and gap.metric not in usual:
-            item = rows[gap.metric]
-            last = max(int(np.searchsorted(item.steps, gap.first_step)) - 1, 0)
+            before = rows[gap.metric].steps
+            alike = int(before[max(int(np.searchsorted(before, gap.first_step)) - 1, 0)])
             lost_step = gap.first_step if gap.at_end else None
-            alike = int(item.steps[last])
             found.append(Difference(gap.metric, gap.first_step, "stops", last_alike=alike, lost_step=lost_step))
     return found
 
 
-def _ends(good: Sequence[Run], bad: Run, by: Axis) -> list[str]:
+def _ends(good: Sequence[Run], bad: Run, by: str) -> list[str]:
     """Return a note if the runs end at different steps."""
     last, longest = bad.last_step, max(run.last_step or 0 for run in good)
-    if last is None or last == longest or by is not Axis.STEP:
+    if last is None or last == longest or by != "step":
         return []
-    which = f"good run{' ends' if len(good) == 1 else 's end'}"
-    if last < longest:
-        which = "bad run ends"
+    which = "bad run ends" if last < longest else "good run ends" if len(good) == 1 else "good runs end"
     return [f"The {which} at step {min(last, longest):,}, {abs(last - longest):,} steps earlier."]
 
 
@@ -470,9 +442,7 @@ def _settings(good: Sequence[Run], bad: Run) -> tuple[Unlike, ...]:
     """Return the settings in which the bad run differs from each of the good ones."""
     first, *others = [run.unlike(bad) for run in good]
     differing = []
-    for key in first:
-        if all(key in keys for keys in others):
-            values = dict.fromkeys(run.config[key].value for run in good if key in run.config)
-            setting = bad.config.get(key)
-            differing.append(Unlike(key, tuple(values), setting.value if setting else None))
+    for key in [key for key in first if all(key in keys for keys in others)]:
+        values = dict.fromkeys(run.config[key].value for run in good if key in run.config)
+        differing.append(Unlike(key, tuple(values), bad.setting(key)))
     return tuple(differing)

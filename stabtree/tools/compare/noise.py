@@ -6,10 +6,10 @@ proves nothing: a series that does not move, and the first row of one that no ba
 Of runs of different seeds each row, and each mean over some rows, is measured in deviations from those before. It is
 more than noise where it is well beyond what was before it, or, with several good runs, beyond all of theirs.
 
-A series ends worse from the last rise of the differences on that lasts to the end, which begins at a change point; where
-the run was better before, it is worse only once it has crossed the good one. How far it ends off must be more than noise
-of as many rows, more than the differences wandered before, and a part that matters. A run that was never alike has no
-before: it must be off by far more.
+A series ends worse from the last rise of the differences on that lasts to the end, which begins at a change point;
+where the run was better before, it is worse only once it has crossed the good one. How far it ends off must be more
+than noise of as many rows, more than the differences wandered before, and a part that matters. A run that was never
+alike has no before: it must be off by far more.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from msgspec.structs import replace
 
 from stabtree.common.lazy import np
 from stabtree.common.shared import ROWS_LONG
-from stabtree.common.stats import LARGEST, change_noise, median, span
+from stabtree.common.stats import LARGEST, change_noise, median, span, stretches, true_at_end
 from stabtree.measures.scores import Windows
 from stabtree.metrics.metric import Role
 from stabtree.metrics.table import with_role
@@ -134,10 +134,7 @@ class Rows(NamedTuple):
     @property
     def equal(self) -> int:
         """How many of the first rows are equal as far as they were printed."""
-        different = np.flatnonzero(~_alike(self.good[0], self.bad))
-        if len(different):
-            return int(different[0])
-        return self.size
+        return int(np.append(~_alike(self.good[0], self.bad), True).argmax())
 
     def only(self, run: int) -> Rows:
         """Return the same rows with only one of the good runs."""
@@ -199,9 +196,7 @@ def _unit(values: Floats) -> Floats:
     """
     finite = values[np.isfinite(values)]
     forms = [_digits(value) for value in finite[:: 1 + len(finite) // SAMPLE].tolist()]
-    digits, decimals = (17, 17)
-    if forms:
-        digits, decimals = (max(counts) for counts in zip(*forms, strict=True))
+    digits, decimals = (max(counts) for counts in zip(*forms or [(17, 17)], strict=True))
     sizes = np.abs(np.where(np.isfinite(values), values, 0.0))
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         exponents = np.where(sizes > 0, np.floor(np.log10(sizes)), -300.0)
@@ -230,9 +225,7 @@ def _alike(one: Floats, other: Floats) -> Bools:
 
 def _noise(values: Floats) -> float:
     finite = values[np.isfinite(values)]
-    if len(finite) >= MIN_NOISE_ROWS:
-        return change_noise(finite)
-    return 0.0
+    return change_noise(finite) if len(finite) >= MIN_NOISE_ROWS else 0.0
 
 
 def same_seed(pairs: Iterable[Rows]) -> bool:
@@ -279,21 +272,10 @@ def difference(rows: Rows, at: int, how: str) -> Difference:
 
 def lost(rows: Rows) -> Difference | None:
     """Find where values stop being finite; if the good runs have such values too, only a long stretch counts."""
-    longest = max(int(_lengths(~np.isfinite(values)).max(initial=0)) for values in rows.good)
-    bar = 1
-    if longest:
-        bar = STRETCH + 2 * longest
-    at = np.flatnonzero(_lengths(~np.isfinite(rows.bad)) == bar)
-    if len(at):
-        return difference(rows, int(at[0]) - bar + 1, "not finite")
-    return None
-
-
-def _lengths(flags: Bools) -> Ints:
-    """Return how many consecutive values are true up to each one, (n,)."""
-    indexes = np.arange(len(flags))
-    lengths: Ints = indexes - np.maximum.accumulate(np.where(flags, -1, indexes))
-    return lengths
+    usual = [last - first for values in rows.good for first, last in stretches(~np.isfinite(values))]
+    bar = STRETCH + 2 * max(usual) if usual else 1
+    long = (first for first, last in stretches(~np.isfinite(rows.bad)) if last - first >= bar)
+    return next((difference(rows, first, "not finite") for first in long), None)
 
 
 class Apart(NamedTuple):
@@ -322,9 +304,7 @@ def apart(rows: Rows, until: int | None = None) -> Apart:
     """Return how far the runs are apart, up to a row."""
     kept = np.flatnonzero((np.isfinite(rows.good).all(axis=0) & np.isfinite(rows.bad))[:until])
     good, bad = scaled(rows.good[:, kept], rows.bad[kept])
-    unit = 1.0
-    if len(kept) and rows.good[:, kept].min() <= 0:
-        unit = max(span(middle(good)), 1e-300)
+    unit = 1.0 if (rows.good[:, kept] > 0).all() else max(span(middle(good)), 1e-300)
     others = good
     if len(good) > 1:
         others = np.array([values - middle(np.delete(good, run, axis=0)) for run, values in enumerate(good)])
@@ -368,8 +348,7 @@ def block_means(values: Floats, over: int) -> Floats:
 def middle(values: Floats) -> Floats:
     """Return the median of the runs at each position, (n,); by hand, as numpy's is slow to import."""
     ordered = np.sort(values, axis=0)
-    half = len(values) // 2
-    middle: Floats = ordered[half] if len(values) % 2 else (ordered[half - 1] + ordered[half]) / 2
+    middle: Floats = (ordered[(len(values) - 1) // 2] + ordered[len(values) // 2]) / 2
     return middle
 
 
@@ -384,45 +363,49 @@ def ending(rows: Rows, direction: int, side: str, lost_step: int | None = None, 
         equal: how many of the first rows are equal, of runs of one seed.
     """
     usable = np.flatnonzero(np.isfinite(rows.good).all(axis=0))
-    lost = _lost(~np.isfinite(rows.bad[usable]))
-    lost_row = None if lost is None else int(usable[lost])
+    lost_row = _lost(usable, ~np.isfinite(rows.bad[usable]))
     if lost_row is not None:
         lost_step = int(rows.steps[lost_row])
     off = apart(rows, lost_row)
-    found = None
-    if len(off.rows) >= FEW_ROWS:
-        same = int(np.searchsorted(off.rows, equal))
-        found = _last_stretch(off, direction, min(same, len(off.rows) - 1))
+    found = _last_stretch(off, direction, equal)
     if found is None and lost_step is None:
         return None
     row, before, size = found or (-1, "level" if len(off.rows) else "", 0)
-    step = lost_step if found is None else int(rows.steps[off.rows[row]])
-    end = Difference(rows.metric, step or 0, side, before=before, lost_step=lost_step)
-    alike = rows.steps[rows.steps < end.step]
-    if len(alike):
-        end = replace(end, last_alike=int(alike[-1]))
+    step = int(rows.steps[off.rows[row]]) if found else lost_step or 0
+    alike = rows.steps[rows.steps < step]
+    good = bad = times = None
     if found:
         last = off.rows[-size:]
-        levels = median(middle(rows.good[:, last])), median(rows.bad[last])
-        end = replace(end, good=levels[0], bad=levels[1])
-        if min(levels) > 0:
-            end = replace(end, times_at_end=levels[1] / levels[0])
-    return end
+        good, bad = median(middle(rows.good[:, last])), median(rows.bad[last])
+        times = bad / good if min(good, bad) > 0 else None
+    return Difference(
+        metric=rows.metric,
+        step=step,
+        how=side,
+        good=good,
+        bad=bad,
+        last_alike=int(alike[-1]) if len(alike) else None,
+        before=before,
+        times_at_end=times,
+        lost_step=lost_step,
+    )
 
 
-def _lost(flags: Bools) -> int | None:
-    """Return the first row from which on most rows are not finite, up to the last one."""
+def _lost(rows: Ints, flags: Bools) -> int | None:
+    """Return the first of rows from which on most are not finite, up to the last one; None if that one is."""
     if not len(flags) or not flags[-1]:
         return None
-    share = np.cumsum(flags[::-1])[::-1] / np.arange(len(flags), 0, -1)
-    mostly = np.flatnonzero(~(share > LOST))
-    after = int(mostly[-1]) + 1 if len(mostly) else 0
-    return after + int(flags[after:].argmax())
+    mostly = np.cumsum(flags[::-1])[::-1] > LOST * np.arange(len(flags), 0, -1)
+    start = len(flags) - true_at_end(mostly)
+    return int(rows[start + int(flags[start:].argmax())])
 
 
-def _last_stretch(off: Apart, direction: int, same: int) -> tuple[int, str, int] | None:
+def _last_stretch(off: Apart, direction: int, equal: int = 0) -> tuple[int, str, int] | None:
     """Return the first row of the last worse stretch of finite rows, what it was before, and the rows of its end."""
     apart, count = direction * off.apart, len(off.apart)
+    if count < FEW_ROWS:
+        return None
+    same = min(int(np.searchsorted(off.rows, equal)), count - 1)
     # A straight climb is straight as a ratio, and bent in logarithms.
     ratios = np.expm1(np.minimum(apart, MAX_LOG)) if direction > 0 and off.unit == 1.0 else apart
     rise = change_point(np.arange(count), ratios)
@@ -449,10 +432,9 @@ def _last_stretch(off: Apart, direction: int, same: int) -> tuple[int, str, int]
 
 def at_first(rows: Rows, direction: int) -> Difference | None:
     """Return up to where an outcome is worse or better from its first rows on; None where it is not."""
-    turned = rows._replace(good=rows.good[:, ::-1], bad=rows.bad[::-1])
+    off = apart(rows._replace(good=rows.good[:, ::-1], bad=rows.bad[::-1]))
     for side, sign in (("worse", direction), ("better", -direction)):
-        off = apart(turned)
-        found = _last_stretch(off, sign, 0) if len(off.rows) >= FEW_ROWS else None
+        found = _last_stretch(off, sign)
         if found and found[0] > 0:
             until = int(rows.steps[rows.size - 1 - off.rows[found[0]]])
             return replace(difference(rows, 0, "at first"), side=side, until=until, noises=None)
@@ -471,15 +453,11 @@ def _wander(others: Floats, past: Floats, size: int) -> float | None:
 def why_incomparable(rows: Rows) -> str:
     """Return why a series of different seeds can't be compared; empty if it can."""
     if rows.metric in SCHEDULED:
-        if not rows.equal:
-            return "it differs from the first row on"
-        return ""
+        return "" if rows.equal else "it differs from the first row on"
     finite = rows.good[0][np.isfinite(rows.good[0])]
     needed = FEW_ROWS if rows.metric in with_role(*_LEARNING) else MIN_ROWS
     if rows.size < needed:
         return f"{rows.size:,} rows in common, {needed} are needed"
     if len(finite) < 2:
         return "it is NaN or inf in the good run"
-    if change_noise(finite) > 0:
-        return ""
-    return "it never moves in the good run, or only in steps"
+    return "" if change_noise(finite) > 0 else "it never moves in the good run, or only in steps"

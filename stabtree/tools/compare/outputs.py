@@ -22,7 +22,7 @@ from stabtree.report.plot import Figure, Frame, Mark, columns_for, drawn_strip, 
 from stabtree.report.svg import COLUMNS, style
 from stabtree.report.words import badge
 from stabtree.report.words import headline as diagnosis_headline
-from stabtree.tools.compare.compare import ENVELOPE, SEED, Axis, Verdict
+from stabtree.tools.compare.compare import ENVELOPE, SEED, Verdict
 from stabtree.tree.model import Severity
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ def _amount(item: Difference) -> str:
 
 
 def _unit(comparison: Comparison) -> str:
-    return "token" if comparison.by is Axis.TOKENS else comparison.bad.unit
+    return "token" if comparison.by == "tokens" else comparison.bad.unit
 
 
 def basis(comparison: Comparison) -> str:
@@ -194,9 +194,7 @@ def _how(item: Difference) -> str:
 def _value(value: ConfigScalar | None) -> str:
     if value is None:
         return "–"
-    if isinstance(value, float):
-        return f"{value:.6g}"
-    return clean(value, LONGEST_NAME)
+    return f"{value:.6g}" if isinstance(value, float) else clean(value, LONGEST_NAME)
 
 
 def _verdicts(comparison: Comparison) -> list[tuple[str, ...]]:

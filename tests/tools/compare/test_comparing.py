@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from stabtree.run import Gap, Run, Setting
-from stabtree.tools.compare.compare import ENVELOPE, HISTORY, SEED, Axis, Comparison, Unlike, Verdict, compare_runs
+from stabtree.tools.compare.compare import ENVELOPE, HISTORY, SEED, Comparison, Unlike, Verdict, compare_runs
 from stabtree.tools.compare.outputs import basis, headline, markdown
 from tests.conftest import falling, make_run, series
 from tests.tools.compare.made import KINDS, made_pairs
@@ -185,7 +185,7 @@ def test_by_tokens_the_nearest_rows_are_matched() -> None:
         steps = 1000 * np.arange(ROWS) + offset
         rows = {name: series(name, item.values, steps) for name, item in run.series.items()}
         counted.append(replace(run, series=rows))
-    assert where(compare_runs(counted[:1], counted[1], by=Axis.TOKENS)) == ("grad_norm", 1000 * AT + 40)
+    assert where(compare_runs(counted[:1], counted[1], by="tokens")) == ("grad_norm", 1000 * AT + 40)
     assert compare_runs(counted[:1], counted[1]).reason == "they have no steps in common"
 
 
