@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 GOOD, BAD = str(FIXTURES / "healthy" / "noisy"), str(FIXTURES / "phase19" / "nan-forward")
-HOSTILE = "\x1b[31m<script>alert(1)</script>|@team"
 
 
 def written(path: Path, loss: np.ndarray, extra: dict[str, np.ndarray] | None = None) -> str:
@@ -64,14 +63,8 @@ def test_the_screen_says_from_where_on_it_is_worse(logs: dict[str, str]) -> None
     """By how much, with a figure of both runs, what each is told, and what to type next; nothing is too wide."""
     done = run("compare", logs["good"], logs["jumps"], COLUMNS="80")
     assert done.stdout.startswith(" DIVERGES   loss worse from step 200 on, 3 times at the end")
-    for words in (
-        "What differs",
-        "worse from 200",
-        "dotted: the good run",
-        "Verdict of each run",
-        "next: stabtree",
-    ):
-        assert words in done.stdout
+    told = "What differs", "worse from 200", "dotted: the good run", "Verdict of each run", "next: stabtree"
+    assert all(words in done.stdout for words in told)
     assert max(map(len, done.stdout.splitlines())) <= 80
     assert "dotted" not in run("compare", logs["good"], logs["jumps"], "--no-plots").stdout
     assert run("compare", logs["good"], logs["jumps"], "-q").stdout.startswith("DIVERGES  ")
@@ -89,48 +82,13 @@ def test_runs_of_one_seed_are_no_ranks_and_good_ones_may_be_a_pattern(logs: dict
     assert [name.rpartition("/")[2] for name in json.loads(done.stdout)["good"]] == ["a.csv", "b.csv", "c.csv"]
 
 
-def test_rows_may_be_matched_by_tokens(tmp_path: Path) -> None:
-    """Of runs whose batches differ in size, where both count tokens; else it is said what lacks."""
-    loss = falling(600, seed=1)
-    good = written(tmp_path / "good.csv", loss, {"num_tokens": 100.0 * np.arange(600)})
-    bad = written(
-        tmp_path / "bad.csv", loss[::2] * np.where(np.arange(300) >= 150, 2, 1), {"num_tokens": 200.0 * np.arange(300)}
-    )
-    told = json.loads(run("compare", good, bad, "--by", "tokens", "--json").stdout)
-    assert (told["by"], told["method"], told["rows"]) == ("tokens", "same seed", 300)
-    assert told["first_worse"] == 200 * 150
-    without = written(tmp_path / "without.csv", loss)
-    assert "no column counts tokens" in failed("compare", good, without, "--by", "tokens")
-
-
 def test_mistakes_are_told_in_two_lines(logs: dict[str, str]) -> None:
     """One run alone, a run against itself, an unknown axis, an output of diagnoses alone."""
     assert "nothing to compare with" in failed("compare", logs["good"])
     assert "is also one of the healthy runs" in failed("compare", logs["good"], logs["good"])
     assert "'tokes' is not an axis" in failed("compare", logs["good"], logs["other"], "--by", "tokes")
+    assert "no column counts tokens" in failed("compare", logs["good"], logs["other"], "--by", "tokens")
     assert "'svg' is not an output" in failed("compare", logs["good"], logs["other"], "--output", "svg")
-
-
-def test_no_name_can_style_or_script_an_output(tmp_path: Path) -> None:
-    """Whatever a column, a setting or a file is called."""
-    loss = falling(300, seed=1)
-    folder = tmp_path / "<b>@x|y"
-    folder.mkdir()
-    paths = []
-    for name, factor in (("good", 1.0), ("bad", 2.0)):
-        (folder / name).mkdir()
-        column = {f"weight_norm/{HOSTILE}": np.where(np.arange(300) > 99, factor, 1) * falling(300, seed=5)}
-        written(folder / name / "metrics.csv", loss, column)
-        config = {"lr_schedule": HOSTILE + name, "metrics_file": "metrics.csv"}
-        (folder / name / "manifest.json").write_text(json.dumps(config), encoding="utf-8")
-        paths.append(str(folder / name))
-    for output in ("screen", "headline", "markdown"):
-        text = run("compare", *paths, "--output", output).stdout
-        assert "\x1b" not in text
-        assert "alert" in text
-        if output == "markdown":
-            assert "<script>" not in text
-            assert "@team" not in text
 
 
 def test_a_log_that_was_misread_is_not_told_to_be_no_worse(tmp_path: Path) -> None:
@@ -144,16 +102,6 @@ def test_a_log_that_was_misread_is_not_told_to_be_no_worse(tmp_path: Path) -> No
         done = run("compare", *map(str, paths), "-q")
         assert done.returncode == 3
         assert f"the {which} run was misread: 100 of 300 values of loss" in done.stdout
-
-
-@pytest.mark.parametrize(("value", "why"), [("1.5", "it never moves in the good run"), ("nan", "it is NaN or inf")])
-def test_why_nothing_can_be_compared_is_told_as_it_is(tmp_path: Path, value: str, why: str) -> None:
-    """There are rows enough, so that it is not said that they are too few."""
-    still = tmp_path / "still.csv"
-    still.write_text("\n".join(["step,loss", *(f"{step},{value}" for step in range(300))]), encoding="utf-8")
-    done = run("compare", str(still), written(tmp_path / "bad.csv", falling(300, seed=1)), "-q")
-    assert done.returncode == 3
-    assert f"loss: {why}" in done.stdout
 
 
 @pytest.mark.parametrize("words", [("diagnose", ""), ("compare", "good.csv", ""), ("inspect", ""), ("scan", "")])

@@ -55,7 +55,7 @@ def test_the_page_says_what_the_screen_says_in_its_order(count: int) -> None:
         assert text in parts.text
     places = [parts.text.index(head) for head in HEADS]
     assert places == sorted(places)
-    # Both are drawn, several good runs as one band, and the first worse step is marked; where there is none, nothing is.
+    # Both are drawn, several good runs as one band, and the first worse step is marked.
     drawn = {attributes.get("class") for tag, attributes in parts.elements if tag == "path"}
     assert {"curve", "behind", "worse-line"} <= drawn
     assert f"worse from {AT}" in parts.text
@@ -76,7 +76,8 @@ def test_no_name_reaches_beyond_its_text() -> None:
     loads = [value or "" for _, attributes in parts.elements for name, value in attributes.items() if name in LOADS]
     assert all(value.startswith(("#", "data:")) for value in loads)
     assert "script" not in {tag for tag, _ in parts.elements}
-    assert "\x1b" not in page(found)
+    assert "\x1b" not in "".join(show(found) for show in (page, words.screen, words.headline, words.markdown))
+    assert "<script>" not in words.markdown(found)
 
 
 def test_a_notebook_shows_the_page_in_a_frame_of_its_own() -> None:
