@@ -372,7 +372,6 @@ def ending(rows: Rows, direction: int, side: str, lost_step: int | None = None, 
         return None
     row, before, size = found or (-1, "level" if len(off.rows) else "", 0)
     step = int(rows.steps[off.rows[row]]) if found else lost_step or 0
-    alike = rows.steps[rows.steps < step]
     good = bad = times = None
     if found:
         last = off.rows[-size:]
@@ -384,7 +383,6 @@ def ending(rows: Rows, direction: int, side: str, lost_step: int | None = None, 
         how=side,
         good=good,
         bad=bad,
-        last_alike=int(alike[-1]) if len(alike) else None,
         before=before,
         times_at_end=times,
         lost_step=lost_step,

@@ -108,11 +108,11 @@ def title(comparison: Comparison) -> str:
     name, at = clean(first.metric, LONGEST_NAME), f"{_unit(comparison)} {first.step:,}"
     if comparison.verdict is Verdict.WORSE:
         return f"{name} {_ending(comparison, first)}"
-    how = f"{first.how} from {at} on" if first.how == "better" else f"differs first, at {at}"
+    how = f"differs first, at {at}"
     if first.until is not None:
         how = f"{first.side} up to {_unit(comparison)} {first.until:,}"
-    elif first.side:
-        how = f"{first.side} for a time from {at} on"
+    elif first.side or first.how == "better":
+        how = f"{f'{first.side} for a time' if first.side else first.how} from {at} on"
     return f"{name} {how}; at the end nothing is worse"
 
 
@@ -129,10 +129,13 @@ def _ending(comparison: Comparison, item: Difference) -> str:
 
 def _amount(item: Difference) -> str:
     """Return how far off a series ends, as a factor where it is one that can be said so."""
-    if item.times_at_end is not None and item.times_at_end >= TIMES:
-        return f"{short(item.times_at_end, 2)} times"
     good, bad = _apart(item)
-    return f"{bad} instead of {good}"
+    return _times(item) or f"{bad} instead of {good}"
+
+
+def _times(item: Difference) -> str:
+    times = item.times_at_end or 0.0
+    return f"{short(times, 2)} times" if times >= TIMES else ""
 
 
 def _unit(comparison: Comparison) -> str:
@@ -147,10 +150,9 @@ def basis(comparison: Comparison) -> str:
     over = f"{comparison.rows:,} common rows, {span}"
     if comparison.method is SEED:
         return f"Both have the same seed: every printed digit counts, in {over}."
-    noise = f"{comparison.digits_differ}: noise is how far the two were apart before"
     if comparison.method is ENVELOPE:
-        noise = f"Noise is what the {len(comparison.good)} good runs differ by"
-    return f"{noise}, in {over}."
+        return f"Noise is what the {len(comparison.good)} good runs differ by, in {over}."
+    return f"{comparison.digits_differ}: noise is how far the two were apart before, in {over}."
 
 
 def _row(comparison: Comparison, item: Difference) -> tuple[str, ...]:
@@ -181,14 +183,11 @@ def _how(item: Difference) -> str:
         "not finite": ["NaN or inf"],
         "at first": [f"{item.side} up to {item.until:,}" if item.until else ""],
     }.get(item.how, [f"{item.side} for a time"] if item.side else [])
-    if item.times_at_end is not None and item.times_at_end >= TIMES:
-        parts.append(f"{short(item.times_at_end, 2)} times")
-    if item.over_rows > 1:
-        parts.append(f"over {item.over_rows} rows")
+    parts += [_times(item), f"over {item.over_rows} rows" * (item.over_rows > 1)]
     if item.noises is not None:
         within = item.how == "differs" and item.noises < 1
         parts.append("within its noise" if within else f"{short(item.noises, 2)}× its noise")
-    return ", ".join(parts)
+    return ", ".join(filter(None, parts))
 
 
 def _value(value: ConfigScalar | None) -> str:
@@ -302,18 +301,10 @@ def markdown(comparison: Comparison, _look: RenderOptions = DEFAULT_OPTIONS) -> 
 def page(comparison: Comparison, look: RenderOptions = DEFAULT_OPTIONS) -> str:
     """Return the comparison as one page in one file."""
     verdict, kind = word(comparison)
-    heading = title(comparison)
-    if kind is Severity.OK:
-        heading = f"no difference {heading}"
+    heading = f"No difference {title(comparison)}" if kind is Severity.OK else title(comparison)
+    top = html.tag("span", verdict, class_=f"badge {kind}"), html.tag("h1", heading[:1].upper() + heading[1:])
     facts = [html.tag("p", text, class_="facts") for text in (basis(comparison), *comparison.notes) if text]
-    sections = [
-        html.tag(
-            "header",
-            html.tag("span", verdict, class_=f"badge {kind}"),
-            html.tag("h1", heading[:1].upper() + heading[1:]),
-            *facts,
-        )
-    ]
+    sections = [html.tag("header", *top, *facts)]
     for part in _parts(comparison):
         rows = [(html.badge(row[0]), *row[1:]) if part.name == "verdicts" else row for row in part.rows]
         tables = [html.table(part.columns, rows[:MAX_ROWS], class_=part.name)]
@@ -344,7 +335,10 @@ def overlay(comparison: Comparison, columns: int, max_strips: int = 3) -> Figure
         columns: how many points wide.
         max_strips: how many series.
     """
-    names = _drawn_metrics(comparison)[:max_strips]
+    lead = [item.metric for item in filter(None, [comparison.first])]
+    differing = [*lead, *(item.metric for item in comparison.differences)]
+    drawable = {*comparison.compared, *differing} - {"batch_id"}
+    names = [name for name in dict.fromkeys((*lead, "loss", *differing, "grad_norm")) if name in drawable][:max_strips]
     runs = (comparison.bad, *comparison.good)
     series = [run.series[name] for name, run in product(names, runs)]
     first = min((int(item.steps[0]) for item in series), default=0)
@@ -356,18 +350,10 @@ def overlay(comparison: Comparison, columns: int, max_strips: int = 3) -> Figure
     for name in names:
         all_runs = [drawn_strip(run.series[name], frame) for run in runs]
         bad, *good = [_widest(strip, all_runs) for strip in all_runs]
-        drawn.append(
-            replace(bad, behind=_band(good), first=comparison.first is not None and comparison.first.metric == name)
-        )
+        drawn.append(replace(bad, behind=_band(good), first=[name] == lead))
     kind = "worse" if comparison.verdict is Verdict.WORSE else "differs"
     marks = (Mark(at.step, kind, f"{at.step:,}"),) if (at := comparison.first) else ()
     return Figure(first, last, columns, tuple(drawn), marks, comparison.bad.unit)
-
-
-def _drawn_metrics(comparison: Comparison) -> list[str]:
-    differing = [item.metric for item in (*filter(None, [comparison.first]), *comparison.differences)]
-    drawable = {*comparison.compared, *differing} - {"batch_id"}
-    return [name for name in dict.fromkeys((*differing[:1], "loss", *differing, "grad_norm")) if name in drawable]
 
 
 def _band(good: Sequence[Strip]) -> Strip:

@@ -55,7 +55,7 @@ def test_json_is_what_the_function_returns(logs: dict[str, str]) -> None:
     assert (told["metric"], told["first_worse"]) == ("loss", 200)
     assert told["times_at_end"] == pytest.approx(3, rel=0.05)
     first = told["differences"][0]
-    assert (first["metric"], first["step"], first["last_alike"]) == ("loss", 200, 199)
+    assert (first["metric"], first["step"], first["how"]) == ("loss", 200, "worse")
     assert [item["run"] for item in told["findings"]] == [logs["good"], logs["jumps"]]
 
 
