@@ -69,9 +69,7 @@ def compare(
     targets = wanted(out, COMPARISON)
     how = reading(read, settings)
     busy = Busy(wanted=targets.get(None) not in (HEADLINE, JSON))
-    good, worse = paths[:-1], paths[-1]
-    if bad:
-        good, worse = paths, bad
+    good, worse = (paths, bad) if bad else (paths[:-1], paths[-1])
     with busy.doing(f"reading {', '.join(paths)}"):
         named = [*chain.from_iterable(_runs(path, how) for path in good), _only_run(worse, how)]
     names, runs = [name for name, _ in named], [run for _, run in named]

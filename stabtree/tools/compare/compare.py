@@ -255,10 +255,7 @@ def compared(
     comparison = compare_runs(matched[:-1], matched[-1], names, by)
     if diagnose is None:
         return comparison
-    return _unless_misread(replace(comparison, diagnoses=tuple(map(diagnose, runs))))
-
-
-def _unless_misread(comparison: Comparison) -> Comparison:
+    comparison = replace(comparison, diagnoses=tuple(map(diagnose, runs)))
     *good, bad = [diagnosis.misread for diagnosis in comparison.diagnoses]
     if comparison.verdict is not Verdict.NO_WORSE or not (bad or all(good)):
         return comparison
@@ -329,11 +326,11 @@ def _digits_differ(good: Run, bad: Run, pairs: Sequence[Rows]) -> str:
 def _by_seed(comparison: Comparison, rows: Sequence[Rows], same: int) -> Comparison:
     """Compare with the good run of the same seed: any difference in what was printed counts."""
     pairs = {item.metric: item.only(same) for item in rows}
-    notes = comparison.notes
     if len(comparison.good) > 1:
-        notes = (f"Compared with {comparison.names[same]}, which has the same seed.", *notes)
+        note = f"Compared with {comparison.names[same]}, which has the same seed."
+        comparison = replace(comparison, notes=(note, *comparison.notes))
     found = [first for pair in pairs.values() if (first := first_difference(pair))]
-    return _decided(replace(comparison, notes=notes), SEED, pairs, found)
+    return _decided(comparison, SEED, pairs, found)
 
 
 def _by_noise(comparison: Comparison, rows: Sequence[Rows]) -> Comparison:
@@ -341,14 +338,13 @@ def _by_noise(comparison: Comparison, rows: Sequence[Rows]) -> Comparison:
     left = tuple((item.metric, why) for item in rows if (why := why_incomparable(item)))
     usable = {item.metric: item for item in rows if item.metric not in dict(left)}
     if not usable.keys() - SCHEDULED:
-        reasons = (f"{name}: {why}" for name, why in left if name not in SCHEDULED)
-        reason = next(reasons, "no series in common that was measured")
-        return replace(comparison, reason=reason, left_out=left)
+        reasons = [f"{name}: {why}" for name, why in left if name not in SCHEDULED]
+        return replace(comparison, reason=[*reasons, "no series in common that was measured"][0], left_out=left)
     found: list[Difference | None] = []
     for metric, item in usable.items():
         found += [first_difference(item)] if metric in SCHEDULED else [lost(item), beyond_noise(item)]
-    method = HISTORY if len(comparison.good) == 1 else ENVELOPE
-    return _decided(replace(comparison, left_out=left), method, usable, filter(None, found))
+    comparison = replace(comparison, left_out=left)
+    return _decided(comparison, HISTORY if len(comparison.good) == 1 else ENVELOPE, usable, filter(None, found))
 
 
 def _decided(
@@ -388,18 +384,16 @@ def _judged(metrics: Iterable[str]) -> tuple[str, ...]:
 def _direction(metric: str) -> int:
     """Return 1 where higher is worse, -1 where lower is, 0 where neither is."""
     reading = describe_name(metric)
-    if reading.role in JUDGED and not reading.kind:
-        return {"lower": 1, "higher": -1}.get(reading.better, 0)
-    return 0
+    judged = reading.role in JUDGED and not reading.kind
+    return {"lower": 1, "higher": -1}.get(reading.better, 0) * judged
 
 
 def _ended(rows: Rows, first: Difference | None, equal: int) -> Difference | None:
     """Return how an outcome ends worse or better, and since when; else the first difference with its side."""
     direction, lost_step = _direction(rows.metric), first.lost_step if first else None
-    if worse := ending(rows, direction, "worse", lost_step, equal):
-        return worse
-    if better := ending(rows, -direction, "better", equal=equal):
-        return better
+    worse = ending(rows, direction, "worse", lost_step, equal)
+    if ended := worse or ending(rows, -direction, "better", equal=equal):
+        return ended
     if first is None:
         return at_first(rows, direction)
     if first.good is None or first.bad is None or first.how == "differs":
@@ -441,8 +435,6 @@ def _ends(good: Sequence[Run], bad: Run, by: str) -> list[str]:
 def _settings(good: Sequence[Run], bad: Run) -> tuple[Unlike, ...]:
     """Return the settings in which the bad run differs from each of the good ones."""
     first, *others = [run.unlike(bad) for run in good]
-    differing = []
-    for key in [key for key in first if all(key in keys for keys in others)]:
-        values = dict.fromkeys(run.config[key].value for run in good if key in run.config)
-        differing.append(Unlike(key, tuple(values), bad.setting(key)))
-    return tuple(differing)
+    shared = {key: [run.config[key].value for run in good if key in run.config] for key in first}
+    everywhere = [key for key in shared if all(key in keys for keys in others)]
+    return tuple(Unlike(key, tuple(dict.fromkeys(shared[key])), bad.setting(key)) for key in everywhere)

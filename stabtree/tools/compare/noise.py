@@ -364,8 +364,7 @@ def ending(rows: Rows, direction: int, side: str, lost_step: int | None = None, 
     """
     usable = np.flatnonzero(np.isfinite(rows.good).all(axis=0))
     lost_row = _lost(usable, ~np.isfinite(rows.bad[usable]))
-    if lost_row is not None:
-        lost_step = int(rows.steps[lost_row])
+    lost_step = lost_step if lost_row is None else int(rows.steps[lost_row])
     off = apart(rows, lost_row)
     found = _last_stretch(off, direction, equal)
     if found is None and lost_step is None:

@@ -200,10 +200,8 @@ def _verdicts(comparison: Comparison) -> list[tuple[str, ...]]:
     """Return the diagnosis of each run; of many good runs only how many have each verdict."""
     if not comparison.diagnoses:
         return []
-    names = _short_names(comparison.names)
-    *good, bad = [
-        (badge(item), name, diagnosis_headline(item)) for name, item in zip(names, comparison.diagnoses, strict=True)
-    ]
+    each = zip(_short_names(comparison.names), comparison.diagnoses, strict=True)
+    *good, bad = [(badge(item), name, diagnosis_headline(item)) for name, item in each]
     if len(good) > MAX_RUNS:
         good = [(verdict, f"{count} good runs", "") for verdict, count in Counter(row[0] for row in good).items()]
     return [*good, bad]
@@ -251,9 +249,7 @@ def _draw_part(page: Page, part: ComparisonPart, most: int | None) -> None:
     widths = [min(max(len(page.plain(row[column])) for row in shown), MAX_WIDTH) for column in range(count)]
     cells = []
     for index, row in enumerate(shown):
-        styles = ["dim"] * (count + 1)
-        if index:
-            styles = list(part.columns.values())
+        styles = list(part.columns.values()) if index else ["dim"] * (count + 1)
         if index and part.name == "verdicts":
             styles[0] = part.rows[index - 1][0]
         if index == 1 and part.name == "differences":
