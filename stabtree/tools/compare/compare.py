@@ -63,7 +63,6 @@ class Verdict(StrEnum):
     UNKNOWN = "unknown"
 
 
-# What counted as noise.
 SEED = "same seed"  # the rows are equal to the last digit, until they are not
 HISTORY = "one good run"  # noise is what the differences were before
 ENVELOPE = "several good runs"  # noise is what the good runs differ by
@@ -308,7 +307,10 @@ def compare_runs(good: Sequence[Run], bad: Run, names: Sequence[str] = (), by: s
         notes=(*several, *_ends(good, bad, by)),
     )
     with np.errstate(all="ignore"):  # the largest numbers may differ by infinity, which no bar is
-        why = [_digits_differ(run, bad, [item.only(index) for item in rows]) for index, run in enumerate(good)]
+        why = [
+            _digits_differ(run, bad, [item._replace(good=item.good[[index]]) for item in rows])
+            for index, run in enumerate(good)
+        ]
         if "" in why:
             return _by_seed(comparison, rows, why.index(""))
         return _by_noise(replace(comparison, digits_differ=why[0]), rows)
@@ -325,7 +327,7 @@ def _digits_differ(good: Run, bad: Run, pairs: Sequence[Rows]) -> str:
 
 def _by_seed(comparison: Comparison, rows: Sequence[Rows], same: int) -> Comparison:
     """Compare with the good run of the same seed: any difference in what was printed counts."""
-    pairs = {item.metric: item.only(same) for item in rows}
+    pairs = {item.metric: item._replace(good=item.good[[same]]) for item in rows}
     if len(comparison.good) > 1:
         note = f"Compared with {comparison.names[same]}, which has the same seed."
         comparison = replace(comparison, notes=(note, *comparison.notes))

@@ -8,8 +8,7 @@ more than noise where it is well beyond what was before it, or, with several goo
 
 A series ends worse from the last rise of the differences on that lasts to the end, which begins at a change point;
 where the run was better before, it is worse only once it has crossed the good one. How far it ends off must be more
-than noise of as many rows, more than the differences wandered before, and a part that matters. A run that was never
-alike has no before: it must be off by far more.
+than noise of as many rows and than the differences wandered before; of a run that was never alike, far more.
 """
 
 from __future__ import annotations
@@ -127,18 +126,9 @@ class Rows(NamedTuple):
         return len(self.steps)
 
     @property
-    def noise(self) -> float:
-        """The noise of the first good run; 0 if it has too few finite values."""
-        return _noise(self.good[0])
-
-    @property
     def equal(self) -> int:
         """How many of the first rows are equal as far as they were printed."""
         return int(np.append(~_alike(self.good[0], self.bad), True).argmax())
-
-    def only(self, run: int) -> Rows:
-        """Return the same rows with only one of the good runs."""
-        return self._replace(good=self.good[run : run + 1])
 
 
 def side_by_side(metric: str, good: Sequence[Run], bad: Run, *, nearest: bool = False) -> Rows:
@@ -224,6 +214,7 @@ def _alike(one: Floats, other: Floats) -> Bools:
 
 
 def _noise(values: Floats) -> float:
+    """Return the noise of a run; 0 if it has too few finite values."""
     finite = values[np.isfinite(values)]
     return change_noise(finite) if len(finite) >= MIN_NOISE_ROWS else 0.0
 
@@ -256,9 +247,9 @@ def difference(rows: Rows, at: int, how: str) -> Difference:
     good, bad = float(rows.good[0][at]), float(rows.bad[at])
     if math.isfinite(good) and not math.isfinite(bad):
         how = "not finite"
-    noises = None
-    if rows.metric not in SCHEDULED and math.isfinite(bad - good) and rows.noise > 0:
-        noises = abs(bad - good) / rows.noise
+    noises, noise = None, _noise(rows.good[0])
+    if rows.metric not in SCHEDULED and math.isfinite(bad - good) and noise > 0:
+        noises = abs(bad - good) / noise
     return Difference(
         metric=rows.metric,
         step=int(rows.steps[at]),
@@ -406,7 +397,15 @@ def _last_stretch(off: Apart, direction: int, equal: int = 0) -> tuple[int, str,
     # A straight climb is straight as a ratio, and bent in logarithms.
     ratios = np.expm1(np.minimum(apart, MAX_LOG)) if direction > 0 and off.unit == 1.0 else apart
     rise = change_point(np.arange(count), ratios)
-    for row in (max(rise.first_bad_step, same), same) if rise else (same,):
+    start = max(rise.first_bad_step, same) if rise else same
+    while rise and (rise := change_point(np.arange(count - start), ratios[start:])):
+        over = min(rise.first_bad_step, start)
+        error = ERRORS / 2 * off.noise() / max(over, 1) ** 0.5
+        # A rise from what was better to what is no worse is not yet the one.
+        if not over or median(apart[start - over : start]) > -error or median(apart[start : start + over]) > error:
+            break
+        start += rise.first_bad_step
+    for row in dict.fromkeys((start, same)):
         size = min(max((count - row) // END, MIN_END), MAX_END, count - row)
         level, past = median(apart[-size:]), apart[:row]
         wander, enough = _wander(off.others, past, size), MATTERS * off.unit

@@ -59,7 +59,8 @@ def _factor(dice: np.random.Generator, kind: str, at: int, rows: int) -> np.ndar
     climb = 1 + dice.uniform(0.6, 3.0) * since ** dice.choice([1.0, 1.0, 0.8])
     if kind == "better then worse":
         step = 1 + dice.uniform(0.15, 1.0) * (since > 0)
-        factor = np.where(x < at, 1 - dice.uniform(0.03, 0.15), step if dice.random() < 0.5 else climb)
+        factor = np.where(x < at, 1, step if dice.random() < 0.5 else climb)
+        factor[: int(at * dice.choice([0.1, 0.6, 1.0]))] = 1 - dice.uniform(0.03, 0.15)
     elif kind == "late climb":
         factor = climb
     elif kind == "NaN after a climb":
