@@ -1,11 +1,11 @@
-"""Where `stabtree compare` says that runs part, against where their fault began.
+"""Where `stabtree compare` says that runs differ, against where their fault began.
 
     python -m benchmarks.compare [--runs DIR]
 
 Trains the fixtures' recipes with and without their faults on several seeds (some minutes; DIR keeps them), and prints
-for each half of the cases: pairs of one seed, by how far the step told is from the true one; pairs of healthy runs of
-different seeds, by how many are told to part; faults against a good run of another seed, and against several good runs.
-The bars were set on the even half, with an eye on the other: neither is blind.
+for each half of the cases: pairs of one seed, by how far the first difference is from the true one; healthy runs of
+different seeds, by how many are told to be worse; faults against a good run of another seed, and against several good
+runs. The bars were set on the even half, with an eye on the other: neither is blind.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import stabtree
 from benchmarks import pairs
-from stabtree.tools.compare.compare import Parted, compare_runs
+from stabtree.tools.compare.compare import Verdict, compare_runs
 
 if TYPE_CHECKING:
     from stabtree.run import Run
@@ -35,11 +35,11 @@ class Figures:
     """What is counted of one half of the cases.
 
     Attributes:
-        seed: of pairs of one seed how many rows the step told is off; None where they are not told to part.
-        false: of healthy pairs of different seeds whether they are told to part.
+        seed: of pairs of one seed how many rows the step told is off; None where no difference is.
+        false: of healthy pairs of different seeds whether one is told to be worse.
         other: of faults against a good run of another seed how many rows they are told late; None where not at all.
         envelope: the same against all other good runs.
-        alone: of good runs against all other good ones whether they are told to part.
+        alone: of good runs against all other good ones whether they are told to be worse.
     """
 
     seed: list[int | None] = field(default_factory=list)
@@ -53,8 +53,8 @@ class Figures:
         near = sum(off is not None and abs(off) <= NEAR for off in self.seed)
         return [
             f"one seed: told within {NEAR} row of the fault   {_share(near, len(self.seed))}",
-            f"healthy, other seed: told to part         {_share(sum(self.false), len(self.false))}",
-            f"healthy against several: told to part     {_share(sum(self.alone), len(self.alone))}",
+            f"healthy, other seed: told to be worse     {_share(sum(self.false), len(self.false))}",
+            f"healthy against several: told to be worse {_share(sum(self.alone), len(self.alone))}",
             *_late("fault, other seed", self.other),
             *_late("fault against several", self.envelope),
         ]
@@ -64,7 +64,7 @@ def _late(head: str, found: list[int | None]) -> list[str]:
     told = [late for late in found if late is not None]
     soon, early = sum(-NEAR <= late <= SOON for late in told), sum(late < -NEAR for late in told)
     return [
-        f"{head + ': told to part':<42}{_share(len(told), len(found))}",
+        f"{head + ': told to differ':<42}{_share(len(told), len(found))}",
         f"{'  within ' + str(SOON) + ' rows, and before the fault':<42}{soon}, {early}",
     ]
 
@@ -89,7 +89,7 @@ def measured(folder: Path) -> tuple[Figures, Figures]:
 def _count(figures: Figures, good: dict[str, Run], bad: dict[str, Run], began: dict[str, int]) -> None:
     well = {seed: run for seed, run in good.items() if str(stabtree.diagnose(run).verdict) in WELL}
     for one, other in permutations(well, 2):
-        figures.false.append(compare_runs([well[one]], well[other]).parted is Parted.YES)
+        figures.false.append(compare_runs([well[one]], well[other]).verdict is Verdict.WORSE)
     for seed, run in bad.items():
         figures.seed.append(_off(compare_runs([good[seed]], run), began[seed]))
         others = [well[one] for one in well if one != seed]
@@ -97,11 +97,11 @@ def _count(figures: Figures, good: dict[str, Run], bad: dict[str, Run], began: d
         if len(others) > 1:
             figures.envelope.append(_off(compare_runs(others, run), began[seed]))
     for seed, run in well.items() if len(well) > 2 else ():
-        figures.alone.append(compare_runs([well[one] for one in well if one != seed], run).parted is Parted.YES)
+        figures.alone.append(compare_runs([well[one] for one in well if one != seed], run).verdict is Verdict.WORSE)
 
 
 def _off(found: Comparison, began: int) -> int | None:
-    return found.first.step - began if found.first else None
+    return found.differences[0].step - began if found.differences else None
 
 
 def main() -> None:

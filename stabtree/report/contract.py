@@ -384,6 +384,7 @@ class RunsPart(JsonPart):
     schema: Version
     verdict: Annotated[Verdict, "The worst of all; unknown also where that is a log that can't be read."]
     runs: Annotated[list[Any], "The runs, in the order of their paths."]
+    varied: Annotated[list[dict[str, str]], "The settings that differ, each `key` with how it splits the runs."]
 
 
 def schema() -> dict[str, Any]:

@@ -134,7 +134,7 @@ STYLES = {
     "axis": QUIET,
     "curve": BLUE,
     "mark": f"bold {RED}",
-    "parting": f"bold {RED}",
+    **dict.fromkeys(("worse", "differs"), f"bold {RED}"),
     "behind": GREEN,
     "restart": f"bold {GREEN}",
     "first": f"bold {RED}",

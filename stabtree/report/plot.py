@@ -50,8 +50,8 @@ EARLY = 5
 ROWS = 2  # text rows of a strip
 MIN_NAME, MAX_NAME = 12, 18  # columns of a name
 MIN_CELLS = 10
-LINES = {"onset": "mark", "restart": "restart", "parting": "parting"}  # the kind of a mark -> its style
-WORDS = {"mark": "onset", "restart": "restart", "parting": "they part at"}  # before the step, where there is room
+LINES = {"onset": "mark", "restart": "restart", "worse": "worse", "differs": "differs"}  # style by kind of mark
+WORDS = {"mark": "onset", "restart": "restart", "worse": "worse from", "differs": "differs at"}  # before a step
 
 
 class Strip(Struct, frozen=True):
@@ -74,7 +74,7 @@ class Strip(Struct, frozen=True):
 
 
 class Mark(Struct, frozen=True):
-    """A step that is marked: `onset`, `restart`, `parting`, `checkpoint`, or an `event` of a series.
+    """A step that is marked: `onset`, `restart`, `worse`, `differs`, `checkpoint`, or an `event` of a series.
 
     Some are stretches: `doubt`, from the last good step to the first bad one, and `trouble`, from there on.
     """

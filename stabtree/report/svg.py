@@ -41,7 +41,7 @@ SIGNS = {
     "trouble": ("m-5 -5h10v10h-10Z", "from there on"),
     "checkpoint": ("m0 -3l-4 6h8Z", "checkpoint"),
 }
-WORDS = {"onset": "onset at {}", "restart": "restart from {}", "parting": "they part at"}
+WORDS = {"onset": "onset at {}", "restart": "restart from {}", "worse": "worse from", "differs": "differs at"}
 MAX_TITLE, MAX_SUBTITLE = 78, 110  # characters
 Box = tuple[int, int]
 """Where a strip begins from above, and where it ends."""

@@ -1,4 +1,4 @@
-"""`stabtree compare`: where a run departs from healthy runs."""
+"""`stabtree compare`: from where on a run is worse than healthy runs."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ Examples:
 
 \b
 Exit codes:
-  0  the runs do not differ beyond noise
-  1  they do
+  0  the bad run ends no worse beyond noise
+  1  it ends worse
   2  a mistake in what was typed, or a log that can't be read
   3  nothing in common, or too few rows to compare
   4  stabtree itself failed; --debug shows where
@@ -59,19 +59,17 @@ def compare(
     bad: Annotated[str | None, option(INPUT, "--bad PATH", "The bad run; all others are healthy.")] = None,
     by: Annotated[str, option(INPUT, "--by AXIS", "Match rows by step or tokens.")] = "step",
 ) -> None:
-    """Show where a run departs from healthy ones beyond noise, which series was first, and what else differs."""
+    """Show from where on a run is worse than healthy ones, by how much, and what else differs."""
     from stabtree.judging.judge import Judging
     from stabtree.report.outputs import RenderOptions
-    from stabtree.tools.compare.compare import Parted, axis_of, compared
+    from stabtree.tools.compare.compare import Verdict, check_axis, compared
 
-    axis = axis_of(by)
+    check_axis(by)
     settings = effective_settings(read).settings
     targets = wanted(out, COMPARISON)
     how = reading(read, settings)
     busy = Busy(wanted=targets.get(None) not in (HEADLINE, JSON))
-    good, worse = paths[:-1], paths[-1]
-    if bad:
-        good, worse = paths, bad
+    good, worse = (paths, bad) if bad else (paths[:-1], paths[-1])
     with busy.doing(f"reading {', '.join(paths)}"):
         named = [*chain.from_iterable(_runs(path, how) for path in good), _only_run(worse, how)]
     names, runs = [name for name, _ in named], [run for _, run in named]
@@ -87,8 +85,8 @@ def compare(
         return _only_run(names[index], {**how, "step_column": read.step_column or counter})[1]
 
     with busy.doing("comparing"):
-        comparison = compared(runs, names, axis, by_tokens, judging.diagnosed)
-    code = {Parted.YES: 1, Parted.NO: 0, Parted.UNKNOWN: 3}[comparison.parted]
+        comparison = compared(runs, names, by, by_tokens, judging.diagnosed)
+    code = {Verdict.WORSE: 1, Verdict.NO_WORSE: 0, Verdict.UNKNOWN: 3}[comparison.verdict]
     deliver(COMPARISON, comparison, targets, RenderOptions(full=out.full, plots=not out.no_plots, exit_code=code))
     if code:
         raise typer.Exit(code)

@@ -1,11 +1,14 @@
-"""Rows of several runs side by side, and where a series of the bad run parts from the good ones.
+"""Rows of several runs side by side, and where a series of the bad run first differs from the good ones.
 
 Of runs of one seed the rows are equal to the last printed digit, until something differs. What is equal on every seed
 proves nothing: a series that does not move, and the first row of one that no batch is measured by.
 
-Of runs of different seeds each row, and each mean over some rows, is measured in deviations from what is usual. The bar
-is the score that chance exceeds with the given probability, estimated from the tail of healthy scores: with one good
-run from the differences before, with several from how much each good run differs from the others.
+Of runs of different seeds each row, and each mean over some rows, is measured in deviations from those before. It is
+more than noise where it is well beyond what was before it, or, with several good runs, beyond all of theirs.
+
+A series ends worse from the last rise of the differences on that lasts to the end, which begins at a change point;
+where the run was better before, it is worse only once it has crossed the good one. How far it ends off must be more
+than noise of as many rows and than the differences wandered before; of a run that was never alike, far more.
 """
 
 from __future__ import annotations
@@ -18,11 +21,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from stabtree.common.lazy import np
-from stabtree.common.shared import NOISE_TIMES, ROWS_LONG, SHARE_HALF
-from stabtree.common.stats import LARGEST, change_noise, median, quantiles, span
-from stabtree.measures.scores import Tail, Windows, upper_tail
+from stabtree.common.shared import ROWS_LONG
+from stabtree.common.stats import LARGEST, change_noise, median, span, stretches, true_at_end
+from stabtree.measures.scores import Windows
 from stabtree.metrics.metric import Role
 from stabtree.metrics.table import with_role
+from stabtree.profile.change import change_point
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -33,7 +37,7 @@ if TYPE_CHECKING:
 SCHEDULED = frozenset({"lr", "batch_id"})  # set before the run, whatever it learns: the same on all seeds
 MIN_SHARE = 1e-6  # share of the good run's lowest value: on a scale of ratios, lower values are raised to it
 SAMPLE = 200  # values that show how many digits were printed
-FLOAT32, BF16 = 2.0**-23, 2.0**-8  # relative distances of neighbouring numbers of these types
+FLOAT32 = 2.0**-23  # relative distance of neighbouring numbers of this type
 HALF = 0.501  # of the last digit
 
 # How well a run learns is much the same on all seeds; these and the gradient are measured by a batch, so that already
@@ -45,43 +49,60 @@ CHANCE_OF_DIGITS = 1e-3  # that runs of two seeds begin with the same digits
 NOISE_ROWS = 50  # first rows that show how much a series moves by itself
 MIN_NOISE_ROWS = 3  # rows needed to measure that
 
-CHANCE = 0.01  # that two healthy runs are reported to part, over all series and both tests
 OVER = (1, 8, 32)  # rows that are averaged: a jump is seen in one, a shift in many
-MIN_ROWS = 40  # common rows needed to measure noise, and healthy scores needed to estimate their tail
+MIN_ROWS = 40  # common rows needed to measure noise
+FEW_ROWS = 12  # the same of an outcome, whose end may be far off
 MIN_WINDOW, MAX_WINDOW = 10, 64  # rows, or means of rows, that a deviation is measured by
-MIN_SCORE = 7.0  # deviations of a parting, however thin the tail looks
-LEVEL = SHARE_HALF  # share of the good run's range: a mean so far off is not noise
-LEVEL_NOISES = 8.0  # times the noise of a mean that it must be off as well
-LEVEL_ROWS, LEVEL_MEANS = 32, 2  # rows in such a mean, and how many consecutive ones must be off
+MIN_SCORE = 7.0  # deviations of a difference
+BEYOND = 2.0  # times the farthest healthy deviation that it is
 FLOOR = 0.3  # times the good run's own noise: the smallest deviation of the differences
-REFIT_GROWTH = 1.1  # factor by which the rows grow before the tail is estimated again
+ERRORS = 6.0  # of the level at the end that it must be off
+WANDERED = 6.0  # times what levels of as many rows wandered before that it must be off
+MATTERS = 0.02  # share of the good value, or of its range where it may be 0: less is no worse, however sure
+NEVER_ALIKE = 0.3  # the same of a run that was off from its first rows on, as other seeds may be
+HISTORY, HISTORY_ROWS = 4, 20  # levels, and rows, that show how much they wander
+END = 4  # which part of the stretch is its end, and how many such parts before it are compared with that
+MIN_END, MAX_END = 3, 256  # rows of it
+END_ROWS = 16  # rows that show the noise at the end
+MEDIAN_ERROR = 1.25  # of a median, in errors of the mean
+MAX_LOG = 5.0  # a hundredfold rise is one, however high it goes
+LOST = 0.5  # share of rows up to the end that are not finite where a series is lost
 STRETCH = 3  # longest stretch of non-finite values that does not count if the good run has some too
 
 
-class Parting(Struct, frozen=True):
-    """The point at which one series of the bad run leaves the good ones.
+class Difference(Struct, frozen=True):
+    """Where one series of the bad run leaves the good ones, and how.
 
     Attributes:
         metric: the series.
-        step: the first step of the bad run at which it differs.
-        place: the same as a number.
-        how: `differs`, `jumps`, `shifts`, `not finite` or `stops`.
-        good: the value of the first good run there; None if it is not finite.
+        step: the first step of the bad run at which it differs, or from which on it is worse or better to the end.
+        how: `worse`, `better`, `differs`, `jumps`, `shifts`, `at first`, `not finite` or `stops`.
+        good: the value of the first good run there, and of what is worse or better its level at the end; None if it is
+            not finite.
         bad: the value of the bad run; None if it is not finite or missing.
-        last_alike: the last step before at which the two were alike; None if there is none.
+        last_alike: the last step before; None if there is none.
         noises: the difference in multiples of the usual noise; None if that is unknown.
         over_rows: over how many rows the difference was averaged.
+        side: `worse` or `better` where it is known which of them a passing difference is.
+        before: `better`, `level` or `worse`: what it was before it was worse or better to the end.
+        times_at_end: how many times the good value it is at its end.
+        lost_step: the step from which on it is not finite, or missing, to the end.
+        until: the step up to which it was worse or better at first.
     """
 
     metric: str
     step: int
-    place: float
     how: str
-    good: float | None
-    bad: float | None
+    good: float | None = None
+    bad: float | None = None
     last_alike: int | None = None
     noises: float | None = None
     over_rows: int = 1
+    side: str = ""
+    before: str = ""
+    times_at_end: float | None = None
+    lost_step: int | None = None
+    until: int | None = None
 
 
 class Rows(NamedTuple):
@@ -105,21 +126,9 @@ class Rows(NamedTuple):
         return len(self.steps)
 
     @property
-    def noise(self) -> float:
-        """The noise of the first good run; 0 if it has too few finite values."""
-        return _noise(self.good[0])
-
-    @property
     def equal(self) -> int:
         """How many of the first rows are equal as far as they were printed."""
-        different = np.flatnonzero(~_alike(self.good[0], self.bad))
-        if len(different):
-            return int(different[0])
-        return self.size
-
-    def only(self, run: int) -> Rows:
-        """Return the same rows with only one of the good runs."""
-        return self._replace(good=self.good[run : run + 1])
+        return int(np.append(~_alike(self.good[0], self.bad), True).argmax())
 
 
 def side_by_side(metric: str, good: Sequence[Run], bad: Run, *, nearest: bool = False) -> Rows:
@@ -160,7 +169,7 @@ def _closest(values: Ints, wanted: Ints) -> Ints:
     return nearest
 
 
-def _scaled(good: Floats, bad: Floats) -> tuple[Floats, Floats]:
+def scaled(good: Floats, bad: Floats) -> tuple[Floats, Floats]:
     """Return values (runs, n) and (n,) on a scale of even noise: logarithms if all good ones are above 0."""
     finite = good[np.isfinite(good)]
     if not len(finite) or finite.min() <= 0:
@@ -177,9 +186,7 @@ def _unit(values: Floats) -> Floats:
     """
     finite = values[np.isfinite(values)]
     forms = [_digits(value) for value in finite[:: 1 + len(finite) // SAMPLE].tolist()]
-    digits, decimals = (17, 17)
-    if forms:
-        digits, decimals = (max(counts) for counts in zip(*forms, strict=True))
+    digits, decimals = (max(counts) for counts in zip(*forms or [(17, 17)], strict=True))
     sizes = np.abs(np.where(np.isfinite(values), values, 0.0))
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         exponents = np.where(sizes > 0, np.floor(np.log10(sizes)), -300.0)
@@ -207,10 +214,9 @@ def _alike(one: Floats, other: Floats) -> Bools:
 
 
 def _noise(values: Floats) -> float:
+    """Return the noise of a run; 0 if it has too few finite values."""
     finite = values[np.isfinite(values)]
-    if len(finite) >= MIN_NOISE_ROWS:
-        return change_noise(finite)
-    return 0.0
+    return change_noise(finite) if len(finite) >= MIN_NOISE_ROWS else 0.0
 
 
 def same_seed(pairs: Iterable[Rows]) -> bool:
@@ -230,37 +236,23 @@ def same_seed(pairs: Iterable[Rows]) -> bool:
     return chance < CHANCE_OF_DIGITS
 
 
-def only_rounded(pairs: Iterable[Rows]) -> bool:
-    """Return whether what the first batch is measured by differs by no more than a lower precision makes of it."""
-    for rows in pairs:
-        if rows.metric in with_role(*_OF_A_BATCH):
-            good = float(rows.good[0][0])
-            apart = abs(float(rows.bad[0]) - good)
-            if 0 < apart <= BF16 * abs(good) and apart < rows.noise and not rows.equal:
-                return True
-    return False
-
-
-def first_difference(rows: Rows) -> Parting | None:
-    """Return the parting at the first row in which what was printed differs; None if there is none."""
+def first_difference(rows: Rows) -> Difference | None:
+    """Return the first row in which what was printed differs; None if there is none."""
     at = rows.equal
-    if at < rows.size:
-        return parting(rows, at, "differs")
-    return None
+    return difference(rows, at, "differs") if at < rows.size else None
 
 
-def parting(rows: Rows, at: int, how: str) -> Parting:
-    """Return the parting of a series at a row, with the difference in multiples of the good run's noise."""
+def difference(rows: Rows, at: int, how: str) -> Difference:
+    """Return the difference of a series at a row, in multiples of the good run's noise."""
     good, bad = float(rows.good[0][at]), float(rows.bad[at])
     if math.isfinite(good) and not math.isfinite(bad):
         how = "not finite"
-    noises = None
-    if rows.metric not in SCHEDULED and math.isfinite(bad - good) and rows.noise > 0:
-        noises = abs(bad - good) / rows.noise
-    return Parting(
+    noises, noise = None, _noise(rows.good[0])
+    if rows.metric not in SCHEDULED and math.isfinite(bad - good) and noise > 0:
+        noises = abs(bad - good) / noise
+    return Difference(
         metric=rows.metric,
         step=int(rows.steps[at]),
-        place=float(rows.steps[at]),
         how=how,
         good=good if math.isfinite(good) else None,
         bad=bad if math.isfinite(bad) else None,
@@ -269,199 +261,199 @@ def parting(rows: Rows, at: int, how: str) -> Parting:
     )
 
 
-def largest(rows: Rows, after: Parting) -> float:
-    """Return how many times its own noise a series moves away after it parted; infinite if that is unknown."""
-    later = rows.steps >= after.step
-    apart = np.abs(rows.bad[later] - rows.good[0][later])
-    if not rows.noise > 0 or not np.isfinite(apart).all():
-        return math.inf
-    return quantiles(apart, 0.95)[0] / rows.noise
-
-
-def lost(rows: Rows) -> Parting | None:
+def lost(rows: Rows) -> Difference | None:
     """Find where values stop being finite; if the good runs have such values too, only a long stretch counts."""
-    longest = max(int(_lengths(~np.isfinite(values)).max(initial=0)) for values in rows.good)
-    bar = 1
-    if longest:
-        bar = STRETCH + 2 * longest
-    at = np.flatnonzero(_lengths(~np.isfinite(rows.bad)) == bar)
-    if len(at):
-        return parting(rows, int(at[0]) - bar + 1, "not finite")
-    return None
+    usual = [last - first for values in rows.good for first, last in stretches(~np.isfinite(values))]
+    bar = STRETCH + 2 * max(usual) if usual else 1
+    long = (first for first, last in stretches(~np.isfinite(rows.bad)) if last - first >= bar)
+    return next((difference(rows, first, "not finite") for first in long), None)
 
 
-def _lengths(flags: Bools) -> Ints:
-    """Return how many consecutive values are true up to each one, (n,)."""
-    indexes = np.arange(len(flags))
-    lengths: Ints = indexes - np.maximum.accumulate(np.where(flags, -1, indexes))
-    return lengths
+class Apart(NamedTuple):
+    """How far runs are apart, on a scale of even noise, in the rows in which all are finite.
 
-
-def beyond_noise(rows: Rows, chance: float) -> Parting | None:
-    """Find where a series leaves the good runs by more than noise; with one good run, by more than before.
-
-    Args:
-        rows: the series.
-        chance: the probability that noise alone is reported.
+    Attributes:
+        rows: the indexes of these rows.
+        apart: float64 (m,), the bad run less the middle of the good ones.
+        others: float64 (runs, m), each good run less the middle of the other ones; the only one as it is.
+        unit: what a share of the difference is one of: of logarithms 1, else the range of the good runs.
+        floor: the smallest noise that the difference can have.
     """
-    good, bad = _scaled(rows.good, rows.bad)
-    keep = np.isfinite(good).all(axis=0) & np.isfinite(bad)
-    kept = np.flatnonzero(keep)
-    if len(kept) < MIN_ROWS:
-        return None
-    good, bad = good[:, keep], bad[keep]
-    apart = bad - _middle(good)
-    partings = []
-    for over in OVER:
-        first = (_off_before if len(good) == 1 else _off_envelope)(good, bad, over, chance / len(OVER))
-        if first is not None:
-            row, score = first
-            at = int(kept[row if over == 1 else _turn(apart, row, over)])
-            found = parting(rows, at, "jumps" if over == 1 else "shifts")
-            partings.append(replace(found, noises=score, over_rows=over))
-    if len(good) == 1 and not partings:
-        return _level_parting(rows, kept, good[0], apart)
-    return min(partings, key=lambda item: item.step, default=None)
+
+    rows: Ints
+    apart: Floats
+    others: Floats
+    unit: float
+    floor: float
+
+    def noise(self, last: int = 0) -> float:
+        """Return the noise of a row, or of one of the last ones."""
+        return max(change_noise(self.apart[-last:]), self.floor)
 
 
-def _off_before(good: Floats, bad: Floats, over: int, chance: float) -> tuple[int, float] | None:
-    """Return the first row whose mean differs by more than the means before it, and its score in deviations."""
-    means = _means(bad - good[0], over)
+def apart(rows: Rows, until: int | None = None) -> Apart:
+    """Return how far the runs are apart, up to a row."""
+    kept = np.flatnonzero((np.isfinite(rows.good).all(axis=0) & np.isfinite(rows.bad))[:until])
+    good, bad = scaled(rows.good[:, kept], rows.bad[kept])
+    unit = 1.0 if (rows.good[:, kept] > 0).all() else max(span(middle(good)), 1e-300)
+    others = good
+    if len(good) > 1:
+        others = np.array([values - middle(np.delete(good, run, axis=0)) for run, values in enumerate(good)])
+    return Apart(kept, bad - middle(good), others, unit, FLOOR * _noise(good[0]))
+
+
+def beyond_noise(rows: Rows) -> Difference | None:
+    """Find where a series leaves the good runs by more than noise; with one good run, by more than before."""
+    found, off = [], apart(rows)
+    for over in OVER if len(off.rows) >= MIN_ROWS else ():
+        scores = _scores(off.apart, over, off.floor)
+        healthy: Floats | float = np.maximum.accumulate(np.append(0.0, scores))[:-1]
+        if len(off.others) > 1:
+            healthy = max(_scores(values, over, off.floor).max(initial=0.0) for values in off.others)
+        above = np.flatnonzero(scores > np.maximum(MIN_SCORE, BEYOND * healthy))
+        if len(above):
+            at = len(off.apart) // over - len(scores) + int(above[0])
+            here = difference(rows, int(off.rows[over * at]), "jumps" if over == 1 else "shifts")
+            found.append((over * (at + 1), replace(here, noises=float(scores[above[0]]), over_rows=over)))
+    return min(found, key=lambda item: item[0])[1] if found else None
+
+
+def _scores(off: Floats, over: int, floor: float) -> Floats:
+    """Return by how many deviations means of rows differ from the means before; fewer than the means, (n,)."""
+    means = block_means(off, over)
     window = min(MAX_WINDOW, len(means) // 4)
     if window < MIN_WINDOW:
-        return None
+        return np.zeros(0)
     center, spread = Windows(means, window, detrend=False).between(0, len(means) - window)
-    scores = _in_spreads(means[window:], center, np.maximum(spread, FLOOR * change_noise(good[0]) / over**0.5))
-    size = len(scores)
-    bar = min_bar = max(MIN_SCORE, Tail(size, 0.0, 1e-9, window).height(chance))
-    fitted = 0
-    for at in np.flatnonzero(scores > min_bar).tolist():
-        if at >= MIN_ROWS and at >= REFIT_GROWTH * fitted:
-            tail = upper_tail(scores[:at], window)
-            bar, fitted = max(min_bar, tail._replace(size=size).height(chance)), at
-        if scores[at] > bar:
-            return over * (window + at), float(scores[at])
-    return None
+    spread = np.maximum(spread, floor / over**0.5)
+    scores: Floats = np.divide(np.abs(means[window:] - center), spread, out=np.zeros(len(spread)), where=spread > 0)
+    return scores
 
 
-def _off_envelope(good: Floats, bad: Floats, over: int, chance: float) -> tuple[int, float] | None:
-    """Return the first row whose mean leaves the envelope of several good runs, and its score in spreads.
-
-    The bar is set by the good runs themselves, each measured against the others.
-    """
-    means = np.array([_means(values, over) for values in good])
-    runs, count = means.shape
-    window = max(1, min(MAX_WINDOW, count // 4))
-    center = _middle(means)
-    spread = _smoothed(((means - center) ** 2).sum(axis=0) / (runs - 1), window) ** 0.5
-    spread = np.maximum(spread, median(spread) / 2)
-    healthy = np.concatenate(
-        [_in_spreads(values, _middle(np.delete(means, run, axis=0)), spread) for run, values in enumerate(means)]
-    )
-    free = (runs - 1) * max(1.0, window * _independent(means - center))
-    tail = Tail(count, 0.0, 1e-9, int(free) + 2)
-    if len(healthy) > 2:
-        tail = upper_tail(healthy, int(free) + 2)
-    bar = max(tail._replace(size=count).height(chance), float(healthy.max()))
-    scores = _in_spreads(_means(bad, over), center, spread)
-    above = np.flatnonzero(scores > bar)
-    if len(above):
-        return (over * int(above[0]), float(scores[above[0]]))
-    return None
-
-
-def _turn(apart: Floats, first: int, over: int) -> int:
-    """Return the row at which the level of differences changes, in a mean that is off or the one before it."""
-    start = max(0, first - over)
-    usual = 0.0
-    if start:
-        usual = median(apart[max(0, start - MAX_WINDOW) : start])
-    change = float(apart[first : first + over].mean()) - usual
-    part = (apart[start : first + over] - usual) * np.sign(change) - abs(change) / 2
-    return start + int(np.argmin(np.concatenate(([0.0], np.cumsum(part)))[:-1]))
-
-
-def _level_parting(rows: Rows, kept: Ints, good: Floats, apart: Floats) -> Parting | None:
-    """Find where a series that shows how well a run learns moves away for good."""
-    level = None
-    if rows.metric in with_role(*_LEARNING):
-        level = _level_change(good, apart)
-    if level is None:
-        return None
-    return replace(parting(rows, int(kept[level]), "shifts"), noises=None, over_rows=LEVEL_ROWS)
-
-
-def _level_change(good: Floats, apart: Floats) -> int | None:
-    """Find where a run moves away for good: the first row after the last at which both were alike."""
-    means = _means(apart, LEVEL_ROWS)
-    if len(means) <= LEVEL_MEANS:
-        return None
-    noise = change_noise(good)
-    off = np.abs(means) > max(LEVEL * span(_means(good, LEVEL_ROWS)), LEVEL_NOISES * noise / LEVEL_ROWS**0.5)
-    at = np.flatnonzero(_lengths(off) == LEVEL_MEANS)
-    if not len(at):
-        return None
-    few = OVER[1]
-    until = (int(at[0]) - LEVEL_MEANS + 2) * LEVEL_ROWS  # the first mean that is off may begin with rows that are alike
-    calm = np.flatnonzero(np.abs(_means(apart[:until], few)) <= NOISE_TIMES * noise / few**0.5)
-    if len(calm):
-        return int(calm[-1] + 1) * few
-    return 0
-
-
-def _means(values: Floats, over: int) -> Floats:
+def block_means(values: Floats, over: int) -> Floats:
     """Return the mean of each block of `over` values, (n // over,)."""
     means: Floats = values[: len(values) // over * over].reshape(-1, over).mean(axis=1)
     return means
 
 
-def _in_spreads(values: Floats, center: Floats, spread: Floats) -> Floats:
-    """Return how many spreads values are from the center, (n,); 0 where there is no spread."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        scores: Floats = np.where(spread > 0, np.abs(values - center) / spread, 0.0)
-    return scores
-
-
-def _middle(values: Floats) -> Floats:
+def middle(values: Floats) -> Floats:
     """Return the median of the runs at each position, (n,); by hand, as numpy's is slow to import."""
     ordered = np.sort(values, axis=0)
-    half = len(values) // 2
-    middle: Floats = ordered[half] if len(values) % 2 else (ordered[half - 1] + ordered[half]) / 2
+    middle: Floats = (ordered[(len(values) - 1) // 2] + ordered[len(values) // 2]) / 2
     return middle
 
 
-def _smoothed(values: Floats, window: int) -> Floats:
-    """Return means over a window around each value, shorter at the ends, (n,)."""
-    sums = np.concatenate(([0.0], np.cumsum(values)))
-    indexes = np.arange(len(values))
-    low, high = np.maximum(indexes - window // 2, 0), np.minimum(indexes + window // 2 + 1, len(values))
-    means: Floats = (sums[high] - sums[low]) / (high - low)
-    return means
+def ending(rows: Rows, direction: int, side: str, lost_step: int | None = None, equal: int = 0) -> Difference | None:
+    """Return the last stretch in which the bad run is worse, up to the end; None if it ends no worse.
+
+    Args:
+        rows: the series.
+        direction: 1 where higher is worse, -1 where lower is.
+        side: what to call it: `worse`; of the other direction, `better`.
+        lost_step: the step from which on the series is missing in the bad run, if it is.
+        equal: how many of the first rows are equal, of runs of one seed.
+    """
+    usable = np.flatnonzero(np.isfinite(rows.good).all(axis=0))
+    lost_row = _lost(usable, ~np.isfinite(rows.bad[usable]))
+    lost_step = lost_step if lost_row is None else int(rows.steps[lost_row])
+    off = apart(rows, lost_row)
+    found = _last_stretch(off, direction, equal)
+    if found is None and lost_step is None:
+        return None
+    row, before, size = found or (-1, "level" if len(off.rows) else "", 0)
+    step = int(rows.steps[off.rows[row]]) if found else lost_step or 0
+    good = bad = times = None
+    if found:
+        last = off.rows[-size:]
+        good, bad = median(middle(rows.good[:, last])), median(rows.bad[last])
+        times = bad / good if min(good, bad) > 0 else None
+    return Difference(
+        metric=rows.metric,
+        step=step,
+        how=side,
+        good=good,
+        bad=bad,
+        before=before,
+        times_at_end=times,
+        lost_step=lost_step,
+    )
 
 
-def _independent(residuals: Floats) -> float:
-    """Return the effective share of independent rows, by their correlation with the next one."""
-    centered = residuals - residuals.mean(axis=1, keepdims=True)
-    power = float((centered * centered).sum())
-    if not power > 0:
-        return 1.0
-    correlation = min(max(float((centered[:, 1:] * centered[:, :-1]).sum()) / power, 0.0), 1.0)
-    return (1 - correlation) / (1 + correlation)
+def _lost(rows: Ints, flags: Bools) -> int | None:
+    """Return the first of rows from which on most are not finite, up to the last one; None if that one is."""
+    if not len(flags) or not flags[-1]:
+        return None
+    mostly = np.cumsum(flags[::-1])[::-1] > LOST * np.arange(len(flags), 0, -1)
+    start = len(flags) - true_at_end(mostly)
+    return int(rows[start + int(flags[start:].argmax())])
+
+
+def _last_stretch(off: Apart, direction: int, equal: int = 0) -> tuple[int, str, int] | None:
+    """Return the first row of the last worse stretch of finite rows, what it was before, and the rows of its end."""
+    apart, count = direction * off.apart, len(off.apart)
+    if count < FEW_ROWS:
+        return None
+    same = min(int(np.searchsorted(off.rows, equal)), count - 1)
+    # A straight climb is straight as a ratio, and bent in logarithms.
+    ratios = np.expm1(np.minimum(apart, MAX_LOG)) if direction > 0 and off.unit == 1.0 else apart
+    rise = change_point(np.arange(count), ratios)
+    start = max(rise.first_bad_step, same) if rise else same
+    while rise and (rise := change_point(np.arange(count - start), ratios[start:])):
+        over = min(rise.first_bad_step, start)
+        error = ERRORS / 2 * off.noise() / max(over, 1) ** 0.5
+        # A rise from what was better to what is no worse is not yet the one.
+        if not over or median(apart[start - over : start]) > -error or median(apart[start : start + over]) > error:
+            break
+        start += rise.first_bad_step
+    for row in dict.fromkeys((start, same)):
+        size = min(max((count - row) // END, MIN_END), MAX_END, count - row)
+        level, past = median(apart[-size:]), apart[:row]
+        wander, enough = _wander(off.others, past, size), MATTERS * off.unit
+        if wander is None:
+            wander, enough, past = 0.0, NEVER_ALIKE * off.unit, past[:0]
+        before = median(past[-END * size :]) if len(past) else 0.0
+        error = ERRORS * MEDIAN_ERROR * off.noise(max(2 * size, END_ROWS))
+        if level - max(before, 0.0) > max(error / size**0.5, WANDERED * wander, enough):
+            break
+    else:
+        return None
+    if not row:
+        return 0, "", size
+    whole, error = median(apart[:row]), ERRORS * MEDIAN_ERROR * off.noise() / row**0.5
+    how = "better" if whole < -error else "worse" if whole > max(error, enough) else "level"
+    if before < -error * max(row / (END * size), 1) ** 0.5 / 2 and apart[row] < 0:
+        row += int(np.cumsum(apart[row:]).argmin()) + 1
+    return min(row, count - 1), how, size
+
+
+def at_first(rows: Rows, direction: int) -> Difference | None:
+    """Return up to where an outcome is worse or better from its first rows on; None where it is not."""
+    off = apart(rows._replace(good=rows.good[:, ::-1], bad=rows.bad[::-1]))
+    for side, sign in (("worse", direction), ("better", -direction)):
+        found = _last_stretch(off, sign)
+        if found and found[0] > 0:
+            until = int(rows.steps[rows.size - 1 - off.rows[found[0]]])
+            return replace(difference(rows, 0, "at first"), side=side, until=until, noises=None)
+    return None
+
+
+def _wander(others: Floats, past: Floats, size: int) -> float | None:
+    """Return the standard deviation of levels of so many rows before; None where nothing shows it."""
+    if len(others) > 1:
+        return float(np.mean([block_means(values, size) ** 2 for values in others]) ** 0.5)
+    if len(past) < HISTORY_ROWS:
+        return None
+    return change_noise(block_means(past, min(size, len(past) // HISTORY)))
 
 
 def why_incomparable(rows: Rows) -> str:
     """Return why a series of different seeds can't be compared; empty if it can."""
     if rows.metric in SCHEDULED:
-        if not rows.equal:
-            return "it differs from the first row on"
-        return ""
+        return "" if rows.equal else "it differs from the first row on"
     finite = rows.good[0][np.isfinite(rows.good[0])]
-    if rows.size < MIN_ROWS:
-        return f"{rows.size:,} rows in common, {MIN_ROWS} are needed"
+    needed = FEW_ROWS if rows.metric in with_role(*_LEARNING) else MIN_ROWS
+    if rows.size < needed:
+        return f"{rows.size:,} rows in common, {needed} are needed"
     if len(finite) < 2:
         return "it is NaN or inf in the good run"
-    if change_noise(finite) > 0:
-        return ""
-    if np.all(finite == finite[0]):
-        return "it never moves in the good run"
-    return "it moves in steps, at other times on another seed"
+    return "" if change_noise(finite) > 0 else "it never moves in the good run, or only in steps"

@@ -23,7 +23,7 @@ from stabtree.report.plot import Figure, Frame, Mark, columns_for, drawn_strip, 
 from stabtree.report.svg import COLUMNS, style
 from stabtree.report.words import badge
 from stabtree.report.words import headline as diagnosis_headline
-from stabtree.tools.compare.compare import Axis, Method, Parted
+from stabtree.tools.compare.compare import ENVELOPE, SEED, Verdict
 from stabtree.tree.model import Severity
 
 if TYPE_CHECKING:
@@ -33,16 +33,18 @@ if TYPE_CHECKING:
     from stabtree.report.plot import Strip
     from stabtree.run import ConfigScalar
     from stabtree.tools.compare.compare import Comparison
-    from stabtree.tools.compare.noise import Parting
+    from stabtree.tools.compare.noise import Difference
 
-WORDS = {
-    Parted.YES: ("THEY PART", Severity.CRITICAL),
-    Parted.NO: ("THEY DON'T PART", Severity.OK),
-    Parted.UNKNOWN: ("CAN'T TELL", UNKNOWN),
+WORDS = {  # of a verdict, and of runs that differ and end no worse
+    Verdict.WORSE: ("DIVERGES", Severity.CRITICAL),
+    Verdict.NO_WORSE: ("NO DIFFERENCE", Severity.OK),
+    Verdict.UNKNOWN: ("CAN'T TELL", UNKNOWN),
 }
-CLOSING_STYLES = {Parted.YES: "critical word", Parted.NO: "", Parted.UNKNOWN: ""}
+DIFFERS = ("DIFFERS", Severity.NOTE)
 LONGEST_NAME = 60
 MAX_DIGITS = 12
+TIMES = 1.3  # a smaller factor is shown by both values
+BEFORE = {"better": "better", "level": "no different", "worse": "less so"}
 MAX_RUNS = 3  # good runs that are listed one by one
 MAX_WIDTH = 32  # of a column on the screen
 MAX_ROWS = 20  # of a part in Markdown, and above the fold on the page
@@ -59,7 +61,6 @@ class ComparisonPart(NamedTuple):
         columns: the heading of each column, each with its style on the screen.
         rows: the cells; of verdicts the first one is the name of a badge.
         most: how many rows the screen shows.
-        note: a sentence below the table.
     """
 
     head: str
@@ -67,7 +68,6 @@ class ComparisonPart(NamedTuple):
     columns: dict[str, str]
     rows: Sequence[tuple[str, ...]]
     most: int
-    note: str = ""
 
 
 def _parts(comparison: Comparison) -> tuple[ComparisonPart, ...]:
@@ -80,100 +80,129 @@ def _parts(comparison: Comparison) -> tuple[ComparisonPart, ...]:
     left_out = [(clean(metric), why) for metric, why in comparison.left_out]
     verdicts = {"verdict": "", "run": "", "what was found": "dim"}
     parts = (
-        ComparisonPart("Who parted first", "partings", at, [_row(comparison, item) for item in comparison.partings], 6),
+        ComparisonPart(
+            "What differs", "differences", at, [_row(comparison, item) for item in comparison.differences], 6
+        ),
         ComparisonPart(
             "Settings that differ", "settings", {"setting": "", "good": "behind", "bad": "mark"}, settings, 8
         ),
-        ComparisonPart(
-            "Verdict of each run", "verdicts", verdicts, _verdicts(comparison), 9, _findings_apart(comparison)
-        ),
+        ComparisonPart("Verdict of each run", "verdicts", verdicts, _verdicts(comparison), 9),
         ComparisonPart("Not compared", "left-out", {"series": "dim", "why": "dim"}, left_out, 3),
     )
     return tuple(part for part in parts if part.rows)
 
 
+def word(comparison: Comparison) -> tuple[str, str]:
+    """Return the verdict in a word or two, and its style."""
+    if comparison.verdict is Verdict.NO_WORSE and comparison.differences:
+        return DIFFERS
+    return WORDS[comparison.verdict]
+
+
 def title(comparison: Comparison) -> str:
-    """Return where they part and by what, or that they do not, or why that is unknown."""
-    if comparison.parted is Parted.UNKNOWN:
+    """Return from where on the bad run is worse and by how much, or what differs, or why that is unknown."""
+    first = comparison.first
+    if comparison.verdict is Verdict.UNKNOWN:
         return comparison.reason
-    if comparison.first is None:
-        if comparison.method is Method.SEED:
-            return "to the last digit"
-        return "beyond noise"
-    at, metric, good, bad, how = _row(comparison, comparison.first)
-    text = f"at {at}, {metric} first"
-    if bad and good:
-        return f"{text}: {bad} instead of {good}"
-    if how:
-        return f"{text}: {how}"
-    return text
+    if first is None:
+        return "to the last digit" if comparison.method is SEED else "beyond noise"
+    name, at = clean(first.metric, LONGEST_NAME), f"{_unit(comparison)} {first.step:,}"
+    if comparison.verdict is Verdict.WORSE:
+        return f"{name} {_ending(comparison, first)}"
+    how = f"differs first, at {at}"
+    if first.until is not None:
+        how = f"{first.side} up to {_unit(comparison)} {first.until:,}"
+    elif first.side or first.how == "better":
+        how = f"{f'{first.side} for a time' if first.side else first.how} from {at} on"
+    return f"{name} {how}; at the end nothing is worse"
+
+
+def _ending(comparison: Comparison, item: Difference) -> str:
+    """Return since when a series is worse, by how much at its end, and how it was before."""
+    unit = _unit(comparison)
+    text, lost = f"worse from {unit} {item.step:,} on", item.lost_step
+    if lost is not None and lost <= item.step:
+        text += ": NaN, inf or no longer logged"
+    else:
+        text += f", {_amount(item)} " + (f"before NaN or inf from {unit} {lost:,} on" if lost else "at the end")
+    return f"{text}; {BEFORE[item.before]} until then" if item.before else text
+
+
+def _amount(item: Difference) -> str:
+    """Return how far off a series ends, as a factor where it is one that can be said so."""
+    good, bad = _apart(item)
+    return _times(item) or f"{bad} instead of {good}"
+
+
+def _times(item: Difference) -> str:
+    times = item.times_at_end or 0.0
+    return f"{short(times, 2)} times" if times >= TIMES else ""
 
 
 def _unit(comparison: Comparison) -> str:
-    return "token" if comparison.by is Axis.TOKENS else comparison.bad.unit
+    return "token" if comparison.by == "tokens" else comparison.bad.unit
 
 
 def basis(comparison: Comparison) -> str:
     """Return what counted as noise, and over which rows."""
-    if comparison.parted is Parted.UNKNOWN:
+    if not comparison.method:
         return ""
     span = f"{_unit(comparison)}s {comparison.first_step:,} to {comparison.last_step:,}"
     over = f"{comparison.rows:,} common rows, {span}"
-    if comparison.method is Method.SEED:
+    if comparison.method is SEED:
         return f"Both have the same seed: every printed digit counts, in {over}."
-    noise = f"{comparison.digits_differ}: noise is how far the two were apart before"
-    if comparison.method is Method.ENVELOPE:
-        noise = f"Noise is what the {len(comparison.good)} good runs differ by"
-    return f"{noise}, in {over}. Of healthy runs {comparison.chance:.0%} part by chance."
+    if comparison.method is ENVELOPE:
+        return f"Noise is what the {len(comparison.good)} good runs differ by, in {over}."
+    return f"{comparison.digits_differ}: noise is how far the two were apart before, in {over}."
 
 
-def _row(comparison: Comparison, item: Parting) -> tuple[str, ...]:
-    """Return a parting in words: where, the series, the values of the good run and of the bad one, and how."""
+def _row(comparison: Comparison, item: Difference) -> tuple[str, ...]:
+    """Return a difference in words: where, the series, the values of the good run and of the bad one, and how."""
     at = f"{_unit(comparison)} {item.step:,}"
     if item.metric == "batch_id":
         return at, item.metric, "", "", "another batch"
-    name = clean(item.metric, LONGEST_NAME)
-    how = {"not finite": "NaN or inf", "stops": "no longer logged"}.get(item.how, "")
+    return at, clean(item.metric, LONGEST_NAME), *_apart(item), _how(item)
+
+
+def _apart(item: Difference) -> tuple[str, str]:
+    """Return both values in as many digits as tell them apart."""
     if item.good is None or item.bad is None:
-        missing = "NaN or inf" * (not how)
-        good, bad = (missing if value is None else short(value) for value in (item.good, item.bad))
-        return at, name, good, bad, how
+        missing = "" if item.how == "stops" else "NaN or inf"
+        return "" if item.good is None else short(item.good), missing if item.bad is None else short(item.bad)
     digits = 3
     while digits < MAX_DIGITS and short(item.good, digits) == short(item.bad, digits):
         digits += 1
     good, bad = short(item.good, digits), short(item.bad, digits)
-    if good == bad:
-        good, bad = repr(item.good), repr(item.bad)
-    return at, name, good, bad, how or _how_far(item)
+    return (repr(item.good), repr(item.bad)) if good == bad else (good, bad)
 
 
-def _how_far(item: Parting) -> str:
-    parts = []
-    if item.how == "shifts":
-        parts.append(f"over {item.over_rows} rows")
+def _how(item: Difference) -> str:
+    parts = {
+        "worse": ["worse to the end"],
+        "better": ["better to the end"],
+        "stops": ["no longer logged"],
+        "not finite": ["NaN or inf"],
+        "at first": [f"{item.side} up to {item.until:,}" if item.until else ""],
+    }.get(item.how, [f"{item.side} for a time"] if item.side else [])
+    parts += [_times(item), f"over {item.over_rows} rows" * (item.over_rows > 1)]
     if item.noises is not None:
-        if item.how == "differs" and item.noises < 1:
-            return "within its noise"
-        parts.append(f"{short(item.noises, 2)}× its noise")
-    return ", ".join(parts)
+        within = item.how == "differs" and item.noises < 1
+        parts.append("within its noise" if within else f"{short(item.noises, 2)}× its noise")
+    return ", ".join(filter(None, parts))
 
 
 def _value(value: ConfigScalar | None) -> str:
     if value is None:
         return "–"
-    if isinstance(value, float):
-        return f"{value:.6g}"
-    return clean(value, LONGEST_NAME)
+    return f"{value:.6g}" if isinstance(value, float) else clean(value, LONGEST_NAME)
 
 
 def _verdicts(comparison: Comparison) -> list[tuple[str, ...]]:
     """Return the diagnosis of each run; of many good runs only how many have each verdict."""
     if not comparison.diagnoses:
         return []
-    names = _short_names(comparison.names)
-    *good, bad = [
-        (badge(item), name, diagnosis_headline(item)) for name, item in zip(names, comparison.diagnoses, strict=True)
-    ]
+    each = zip(_short_names(comparison.names), comparison.diagnoses, strict=True)
+    *good, bad = [(badge(item), name, diagnosis_headline(item)) for name, item in each]
     if len(good) > MAX_RUNS:
         good = [(verdict, f"{count} good runs", "") for verdict, count in Counter(row[0] for row in good).items()]
     return [*good, bad]
@@ -186,63 +215,28 @@ def _short_names(names: Sequence[str]) -> list[str]:
     return [clean("/".join(name.split("/")[shared:]), LONGEST_NAME) for name in names]
 
 
-def _findings_apart(comparison: Comparison) -> str:
-    """Return the findings that only the bad run has, and those that all good runs have and it does not."""
-    if not comparison.diagnoses:
-        return ""
-    *good, bad = [dict.fromkeys(item.leaf.id for item in diagnosis.findings) for diagnosis in comparison.diagnoses]
-    in_any, in_all = set[str]().union(*good), set(good[0]).intersection(*good)
-    extra = [leaf for leaf in bad if leaf not in in_any]
-    missing = [leaf for leaf in good[0] if leaf in in_all.difference(bad)]
-    parts = []
-    if extra:
-        parts = [f"found only in the bad run: {', '.join(extra)}"]
-    if missing:
-        parts.append(f"only in the good run{'s' * (len(good) > 1)}: {', '.join(missing)}")
-    return _sentence("; ".join(parts))
-
-
-def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:]
-
-
-def closing(comparison: Comparison) -> str:
-    """Return the summary in one sentence."""
-    if comparison.parted is Parted.UNKNOWN:
-        return f"not known: {comparison.reason}"
-    count = len(comparison.settings)
-    settings = {0: "no known setting differs", 1: "1 setting differs"}.get(count, f"{count} settings differ")
-    if comparison.first is None:
-        return f"no parting beyond noise, {settings}"
-    series = f"{len(comparison.partings)} of {len(comparison.compared)} series part"
-    return f"{clean(comparison.first.metric, LONGEST_NAME)} parted first, {series}, {settings}"
-
-
 def next_command(comparison: Comparison) -> str:
     """Return what to type next."""
     name = comparison.names[-1]
-    command = "diagnose"
-    if comparison.parted is Parted.UNKNOWN:
-        command = "inspect"
+    command = "inspect" if comparison.verdict is Verdict.UNKNOWN else "diagnose"
     return f"stabtree {command} {name if shlex.quote(name) == name else 'BAD'}"
 
 
 def screen(comparison: Comparison, look: RenderOptions = DEFAULT_OPTIONS) -> str:
     """Return a comparison for a terminal."""
     page = new_page(look)
-    word, verdict_style = WORDS[comparison.parted]
-    page.line((f" {word} ", verdict_style), ("  ", ""), (title(comparison), "heading"))
+    verdict, verdict_style = word(comparison)
+    page.line((f" {verdict} ", verdict_style), ("  ", ""), (title(comparison), "heading"))
     for text in filter(None, (basis(comparison), *comparison.notes)):
         page.line((text, "dim"))
     figure = overlay(comparison, columns_for(look.width)) if look.plots else None
     for part in _parts(comparison):
-        if part.name != "partings":
+        if part.name != "differences":
             _draw(page, figure, comparison, look)
             figure = None
         _draw_part(page, part, None if look.full else part.most)
     _draw(page, figure, comparison, look)
     page.blank()
-    page.line((closing(comparison), CLOSING_STYLES[comparison.parted]))
     page.lines([[(f"next: {next_command(comparison)}", "dim")]])
     return page.text()
 
@@ -256,26 +250,17 @@ def _draw_part(page: Page, part: ComparisonPart, most: int | None) -> None:
     widths = [min(max(len(page.plain(row[column])) for row in shown), MAX_WIDTH) for column in range(count)]
     cells = []
     for index, row in enumerate(shown):
-        styles = ["dim"] * (count + 1)
-        if index:
-            styles = list(part.columns.values())
+        styles = list(part.columns.values()) if index else ["dim"] * (count + 1)
         if index and part.name == "verdicts":
             styles[0] = part.rows[index - 1][0]
-        if index == 1 and part.name == "partings":
+        if index == 1 and part.name == "differences":
             styles[1] = "first"
-        line = []
-        for text, width, column_style in zip(row, widths, styles, strict=False):
-            cut = f"{text[: width - 1]}…"
-            if len(text) <= width:
-                cut = text
-            line.append((cut, column_style))
-        cells.append([*line, (row[-1], styles[-1])])
+        line = [clean(text, width) if len(text) > width else text for text, width in zip(row, widths, strict=False)]
+        cells.append([*zip(line, styles, strict=False), (row[-1], styles[-1])])
     page.rows(cells, indent=INDENT, widths=tuple(width + 2 for width in widths))
     hidden = len(part.rows) - len(shown) + 1
     if hidden:
         page.line((f"and {hidden} more: --full", "dim"), indent=INDENT)
-    if part.note:
-        page.line((part.note, "dim"), indent=INDENT)
 
 
 def _draw(page: Page, figure: Figure | None, comparison: Comparison, look: RenderOptions) -> None:
@@ -283,18 +268,14 @@ def _draw(page: Page, figure: Figure | None, comparison: Comparison, look: Rende
         return
     page.blank()
     page.lines(strips(figure, look.width - INDENT, ascii=look.ascii), indent=INDENT)
-    good = f"the {len(comparison.good)} good runs"
-    if len(comparison.good) == 1:
-        good = "the good run"
+    good = "the good run" if len(comparison.good) == 1 else f"the {len(comparison.good)} good runs"
     page.line(("solid: the bad run", "curve"), (" · ", "dim"), (f"dotted: {good}", "behind"), indent=INDENT)
 
 
 def headline(comparison: Comparison, look: RenderOptions = DEFAULT_OPTIONS) -> str:
     """Return the comparison in one line, with the name of the bad run."""
-    text = clean(f"{WORDS[comparison.parted][0]}  {comparison.names[-1]}: {title(comparison)}", MAX_LINE)
-    if look.ascii:
-        return to_ascii(text)
-    return text
+    text = clean(f"{word(comparison)[0]}  {comparison.names[-1]}: {title(comparison)}", MAX_LINE)
+    return to_ascii(text) if look.ascii else text
 
 
 def to_json(comparison: Comparison, _look: RenderOptions = DEFAULT_OPTIONS) -> str:
@@ -304,38 +285,32 @@ def to_json(comparison: Comparison, _look: RenderOptions = DEFAULT_OPTIONS) -> s
 
 def markdown(comparison: Comparison, _look: RenderOptions = DEFAULT_OPTIONS) -> str:
     """Return the comparison in Markdown."""
-    texts = [f"### {WORDS[comparison.parted][0]}: {md.escape(title(comparison))}", md.escape(basis(comparison))]
+    texts = [f"### {word(comparison)[0]}: {md.escape(title(comparison))}", md.escape(basis(comparison))]
     texts.append(md.listed(map(md.escape, comparison.notes)))
     for part in _parts(comparison):
         rows = [[BADGES[row[0]].word, *row[1:]] if part.name == "verdicts" else row for row in part.rows[:MAX_ROWS]]
         table = md.table(tuple(part.columns), [list(map(md.escape, row)) for row in rows])
-        rest = ""
-        if len(part.rows) > MAX_ROWS:
-            rest = f"And {len(part.rows) - MAX_ROWS} more."
-        texts += f"#### {part.head}\n\n{table}", rest, md.escape(part.note)
-    return md.paged(*texts, f"**{md.escape(closing(comparison))}**", md.code(next_command(comparison)))
+        more = len(part.rows) - MAX_ROWS
+        texts += f"#### {part.head}\n\n{table}", f"And {more} more." if more > 0 else ""
+    return md.paged(*texts, md.code(next_command(comparison)))
 
 
 def page(comparison: Comparison, look: RenderOptions = DEFAULT_OPTIONS) -> str:
     """Return the comparison as one page in one file."""
-    word, kind = WORDS[comparison.parted]
-    heading = title(comparison)
-    heading = f"They don't part {heading}" if comparison.parted is Parted.NO else _sentence(heading)
+    verdict, kind = word(comparison)
+    heading = f"No difference {title(comparison)}" if kind is Severity.OK else title(comparison)
+    top = html.tag("span", verdict, class_=f"badge {kind}"), html.tag("h1", heading[:1].upper() + heading[1:])
     facts = [html.tag("p", text, class_="facts") for text in (basis(comparison), *comparison.notes) if text]
-    sections = [html.tag("header", html.tag("span", word, class_=f"badge {kind}"), html.tag("h1", heading), *facts)]
+    sections = [html.tag("header", *top, *facts)]
     for part in _parts(comparison):
         rows = [(html.badge(row[0]), *row[1:]) if part.name == "verdicts" else row for row in part.rows]
         tables = [html.table(part.columns, rows[:MAX_ROWS], class_=part.name)]
         if rest := rows[MAX_ROWS:]:
             tables.append(html.folded(f"and {len(rest):,} more", html.table(part.columns, rest, class_=part.name)))
-        note = html.NOTHING
-        if part.note:
-            note = html.tag("p", part.note, class_="quiet")
-        sections.append(html.headed(part.head, *tables, note, name=part.name))
+        sections.append(html.headed(part.head, *tables, name=part.name))
     if look.plots:
-        sections.insert(1 + bool(comparison.partings), _charts(comparison))
-    command = html.tag("code", next_command(comparison))
-    sections.append(html.tag("p", html.tag("span", closing(comparison)), command, class_=f"closing {kind}"))
+        sections.insert(1 + bool(comparison.differences), _charts(comparison))
+    sections.append(html.tag("p", html.tag("code", next_command(comparison)), class_=f"closing {kind}"))
     skip = html.tag("a", "Skip to the comparison", href="#report", class_="skip")
     sheet = html.Markup(asset("style.css") + asset("page.css", "stabtree.tools.compare"))
     opens = html.opening(headline(comparison), sheet, others=(style(),))
@@ -344,29 +319,30 @@ def page(comparison: Comparison, look: RenderOptions = DEFAULT_OPTIONS) -> str:
 
 def _charts(comparison: Comparison) -> html.Markup:
     *good, bad = _short_names(comparison.names)
-    behind = f"good: {good[0]}"
-    if len(good) > 1:
-        behind = f"the {len(good)} good runs, from the lowest to the highest"
+    behind = f"good: {good[0]}" if len(good) == 1 else f"the {len(good)} good runs, from the lowest to the highest"
     keys = (html.key("line", f"bad: {bad}"), html.key("line behind", behind))
     return html.charts({"wide": overlay(comparison, COLUMNS, 5)}, "One over the other", keys)
 
 
 def card(comparison: Comparison) -> str:
     """Return a comparison as a notebook shows it."""
-    (word, verdict), drawn = WORDS[comparison.parted], overlay(comparison, cards.COLUMNS, 1)
+    (word, verdict), drawn = WORDS[comparison.verdict], overlay(comparison, cards.COLUMNS, 1)
     more = "The whole page: `stabtree compare GOOD BAD -o compare.html`"
     return cards.card(verdict, (word, title(comparison), basis(comparison)), drawn, (), more)
 
 
 def overlay(comparison: Comparison, columns: int, max_strips: int = 3) -> Figure | None:
-    """Return the figure of the loss and the series that part first; None if there is nothing to draw.
+    """Return the figure of the loss and the series that differ first; None if there is nothing to draw.
 
     Args:
         comparison: the comparison.
         columns: how many points wide.
         max_strips: how many series.
     """
-    names = _drawn_metrics(comparison)[:max_strips]
+    lead = [item.metric for item in filter(None, [comparison.first])]
+    differing = [*lead, *(item.metric for item in comparison.differences)]
+    drawable = {*comparison.compared, *differing} - {"batch_id"}
+    names = [name for name in dict.fromkeys((*lead, "loss", *differing, "grad_norm")) if name in drawable][:max_strips]
     runs = (comparison.bad, *comparison.good)
     series = [run.series[name] for name, run in product(names, runs)]
     first = min((int(item.steps[0]) for item in series), default=0)
@@ -378,17 +354,10 @@ def overlay(comparison: Comparison, columns: int, max_strips: int = 3) -> Figure
     for name in names:
         all_runs = [drawn_strip(run.series[name], frame) for run in runs]
         bad, *good = [_widest(strip, all_runs) for strip in all_runs]
-        drawn.append(
-            replace(bad, behind=_band(good), first=comparison.first is not None and comparison.first.metric == name)
-        )
-    marks = tuple(Mark(item.step, "parting", f"{item.step:,}") for item in comparison.partings[:1])
+        drawn.append(replace(bad, behind=_band(good), first=[name] == lead))
+    kind = "worse" if comparison.verdict is Verdict.WORSE else "differs"
+    marks = (Mark(at.step, kind, f"{at.step:,}"),) if (at := comparison.first) else ()
     return Figure(first, last, columns, tuple(drawn), marks, comparison.bad.unit)
-
-
-def _drawn_metrics(comparison: Comparison) -> list[str]:
-    parted = [item.metric for item in comparison.partings]
-    drawable = {*comparison.compared, *parted} - {"batch_id"}
-    return [name for name in dict.fromkeys(("loss", *parted, "grad_norm")) if name in drawable]
 
 
 def _band(good: Sequence[Strip]) -> Strip:
@@ -406,8 +375,6 @@ def _widest(strip: Strip, strips: Sequence[Strip]) -> Strip:
     low, high = min(other.low for other in strips), max(other.high for other in strips)
     log = low > 0 and any(other.log for other in strips)
     clipped, clipped_low = strip.clipped, strip.clipped_low
-    if clipped is not None and clipped <= high:
-        clipped = None
-    if clipped_low is not None and clipped_low >= low:
-        clipped_low = None
+    clipped = None if clipped is not None and clipped <= high else clipped
+    clipped_low = None if clipped_low is not None and clipped_low >= low else clipped_low
     return replace(strip, low=low, high=high, log=log, clipped=clipped, clipped_low=clipped_low)

@@ -60,7 +60,7 @@ EPILOG = """\b
 Examples:
   stabtree scan runs                        every run below, worst first
   stabtree scan runs -o runs.csv -o runs.html
-  stabtree scan runs --output jsonl         one line of JSON for each run, as soon as it is judged
+  stabtree scan runs --output jsonl         a line a run, once it is judged
 
 \b
 The exit codes are those of diagnose.

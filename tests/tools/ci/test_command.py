@@ -52,7 +52,7 @@ def test_what_is_accepted_no_longer_fails_and_is_told() -> None:
     assert run("diagnose", SPIKE, NAN, "-q").returncode == 1
     both = run("diagnose", SPIKE, NAN, "--baseline", "base.json")
     assert both.returncode == 0
-    assert "1 accepted: spike-bad-batch at step 466" in both.stdout
+    assert "1 accepted: spike-bad-batch at step 466" in " ".join(both.stdout.split())
     assert accepted(SPIKE, "--baseline", "base.json") == ["spike-bad-batch"]
     assert accepted(SPIKE) == []
     for words in ([], ["--output", "markdown"], ["--output", "html"]):

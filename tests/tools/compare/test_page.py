@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from stabtree.tools.compare.compare import Comparison
 
 ROWS, AT = 300, 200
-HEADS = ("Who parted first", "One over the other", "Settings that differ")
+HEADS = ("What differs", "One over the other", "Settings that differ")
 
 
 def healthy(seed: int) -> Run:
@@ -46,22 +46,22 @@ def compared(good: tuple[Run, ...], bad: Run) -> Comparison:
 
 @pytest.mark.parametrize("count", [1, 3])
 def test_the_page_says_what_the_screen_says_in_its_order(count: int) -> None:
-    """Title, basis, partings, settings and the closing line."""
+    """Title, basis, differences, settings and what to type next."""
     found = compared(tuple(healthy(seed) for seed in range(1, count + 1)), jumping(7))
     parts = Parts(page(found))
-    texts = [words.basis(found), words.closing(found), words.next_command(found), words.title(found)[1:]]
-    texts += [item.metric for item in found.partings] + [item.key for item in found.settings]
+    texts = [words.basis(found), words.next_command(found), words.title(found)[1:]]
+    texts += [item.metric for item in found.differences] + [item.key for item in found.settings]
     for text in texts:
         assert text in parts.text
     places = [parts.text.index(head) for head in HEADS]
     assert places == sorted(places)
-    # Both are drawn, several good runs as one band, and the parting is marked; where there is none, nothing is.
+    # Both are drawn, several good runs as one band, and the first worse step is marked.
     drawn = {attributes.get("class") for tag, attributes in parts.elements if tag == "path"}
-    assert {"curve", "behind", "parting-line"} <= drawn
-    assert f"they part at {AT}" in parts.text
+    assert {"curve", "behind", "worse-line"} <= drawn
+    assert f"worse from {AT}" in parts.text
     alike = Parts(page(compared((healthy(1),), healthy(2)))).text
-    assert "They don't part beyond noise" in alike
-    assert "Who parted first" not in alike
+    assert "No difference beyond noise" in alike
+    assert "What differs" not in alike
 
 
 def test_no_name_reaches_beyond_its_text() -> None:
@@ -76,7 +76,8 @@ def test_no_name_reaches_beyond_its_text() -> None:
     loads = [value or "" for _, attributes in parts.elements for name, value in attributes.items() if name in LOADS]
     assert all(value.startswith(("#", "data:")) for value in loads)
     assert "script" not in {tag for tag, _ in parts.elements}
-    assert "\x1b" not in page(found)
+    assert "\x1b" not in "".join(show(found) for show in (page, words.screen, words.headline, words.markdown))
+    assert "<script>" not in words.markdown(found)
 
 
 def test_a_notebook_shows_a_card() -> None:
@@ -84,5 +85,5 @@ def test_a_notebook_shows_a_card() -> None:
     shown = compared((healthy(1),), jumping(1, HOSTILE))._repr_html_()
     assert len(shown.encode()) <= 15_000
     assert not {"img", "script", "iframe"} & {tag for tag, _ in Parts(shown).elements}
-    assert "THEY PART" in Parts(shown).text
-    assert repr(compared((healthy(1),), jumping(1))) == f"Comparison('bad.csv': part, loss at {AT})"
+    assert "DIVERGES" in Parts(shown).text
+    assert repr(compared((healthy(1),), jumping(1))) == f"Comparison('bad.csv': worse, loss from {AT})"
