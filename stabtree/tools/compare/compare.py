@@ -256,7 +256,7 @@ def compared(
     *good, bad = [diagnosis.misread for diagnosis in comparison.diagnoses]
     if comparison.verdict is not Verdict.NO_WORSE or not (bad or all(good)):
         return comparison
-    which = "bad run was" if bad else "good run was" if len(good) == 1 else "good runs were"
+    which = f"{'bad' if bad else 'good'} {'runs were' if len(good) > 1 and not bad else 'run was'}"
     return replace(comparison, verdict=Verdict.UNKNOWN, reason=f"the {which} misread: {bad or good[0]}")
 
 
@@ -428,7 +428,7 @@ def _ends(good: Sequence[Run], bad: Run, by: str) -> list[str]:
     last, longest = bad.last_step, max(run.last_step or 0 for run in good)
     if last is None or last == longest or by != "step":
         return []
-    which = "bad run ends" if last < longest else "good run ends" if len(good) == 1 else "good runs end"
+    which = f"{'bad' if last < longest else 'good'} {'runs end' if len(good) > 1 and last > longest else 'run ends'}"
     return [f"The {which} at step {min(last, longest):,}, {abs(last - longest):,} steps earlier."]
 
 

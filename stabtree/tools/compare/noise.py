@@ -420,7 +420,7 @@ def _last_stretch(off: Apart, direction: int, equal: int = 0) -> tuple[int, str,
     if not row:
         return 0, "", size
     whole, error = median(apart[:row]), ERRORS * MEDIAN_ERROR * off.noise() / row**0.5
-    how = "better" if whole < -error else "worse" if whole > max(error, enough) else "level"
+    how = ("level", "better", "worse")[(whole < -error) + 2 * (whole > max(error, enough))]
     if before < -error * max(row / (END * size), 1) ** 0.5 / 2 and apart[row] < 0:
         row += int(np.cumsum(apart[row:]).argmin()) + 1
     return min(row, count - 1), how, size
