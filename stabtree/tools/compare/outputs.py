@@ -326,9 +326,9 @@ def _charts(comparison: Comparison) -> html.Markup:
 
 def card(comparison: Comparison) -> str:
     """Return a comparison as a notebook shows it."""
-    (word, verdict), drawn = WORDS[comparison.verdict], overlay(comparison, cards.COLUMNS, 1)
+    (told, verdict), drawn = word(comparison), overlay(comparison, cards.COLUMNS, 1)
     more = "The whole page: `stabtree compare GOOD BAD -o compare.html`"
-    return cards.card(verdict, (word, title(comparison), basis(comparison)), drawn, (), more)
+    return cards.card(verdict, (told, title(comparison), basis(comparison)), drawn, (), more)
 
 
 def overlay(comparison: Comparison, columns: int, max_strips: int = 3) -> Figure | None:

@@ -85,5 +85,5 @@ def test_a_notebook_shows_a_card() -> None:
     shown = compared((healthy(1),), jumping(1, HOSTILE))._repr_html_()
     assert len(shown.encode()) <= 15_000
     assert not {"img", "script", "iframe"} & {tag for tag, _ in Parts(shown).elements}
-    assert "DIVERGES" in Parts(shown).text
+    assert "DIFFERS" in Parts(shown).text
     assert repr(compared((healthy(1),), jumping(1))) == f"Comparison('bad.csv': worse, loss from {AT})"
