@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from itertools import groupby
+from itertools import groupby, product
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
@@ -51,7 +51,13 @@ ROWS = 2  # text rows of a strip
 MIN_NAME, MAX_NAME = 12, 18  # columns of a name
 MIN_CELLS = 10
 LINES = {"onset": "mark", "restart": "restart", "worse": "worse", "differs": "differs"}  # style by kind of mark
-WORDS = {"mark": "onset", "restart": "restart", "worse": "worse from", "differs": "differs at"}  # before a step
+# The words before the step of a mark, by its style: the first of these that leaves room for all of them.
+WORDS: tuple[Mapping[str, str], ...] = (
+    {"mark": "onset", "restart": "restart", "worse": "worse from", "differs": "differs at"},
+    {"restart": "restart"},
+    {"mark": "onset"},
+    {},
+)
 
 
 class Strip(Struct, frozen=True):
@@ -451,21 +457,29 @@ def _ink(strip: Strip, width: int, height: int, pen: Pen) -> Ink:
 
 
 def _steps(figure: Figure, marks: Sequence[CellMark], cells: int, pen: Pen) -> Line:
-    """Return what is marked, with its word where there is room, and the first and the last step where there is more."""
+    """Return the first step, what is marked, and the last step; an end gives way to a mark, a word to a number."""
+    first, last = f"{figure.first_step:,}", f"{figure.last_step:,}"
+    tries = []
+    for words, both in product(WORDS, ((first, last), ("", last), (first, ""), ("", ""))):
+        worded = [(cell, style, f"{words.get(style, '')} {label}".lstrip()) for cell, style, label in marks]
+        tries.append(_laid_out(worded, cells, pen, *both))
+    return min(tries, key=lambda tried: tried[0])[1]
+
+
+def _laid_out(marks: Sequence[CellMark], cells: int, pen: Pen, first: str, last: str) -> tuple[int, Line]:
+    """Return how many labels found no room in the row with these ends, and the row."""
     row: Line = [(" ", "")] * cells
+    ends_fit = _put(row, 0, first, "axis") and _put(row, cells - len(last), last, "axis")
+    lacking = 0 if ends_fit else len(marks) + 1
     for cell, style, _ in marks:
+        lacking += any(style == "axis" for _, style in row[max(0, cell - 1) : cell + 2])
         row[cell] = (pen.arrow, style)
     for cell, style, label in marks:
-        sides = [
-            (text, start) for text in (f"{WORDS[style]} {label}", label) for start in (cell + 2, cell - 1 - len(text))
-        ]
+        sides = [cell + 2, cell - 1 - len(label)]
         if style == "restart":
-            sides = [sides[place] for place in (1, 0, 3, 2)]
-        any(_put(row, start, text, style) for text, start in sides)
-    first, last = f"{figure.first_step:,}", f"{figure.last_step:,}"
-    _put(row, 0, first, "axis")
-    _put(row, cells - len(last), last, "axis")
-    return _merged(row)
+            sides.reverse()
+        lacking += not any(_put(row, start, label, style) for start in sides)
+    return lacking, _merged(row)
 
 
 def _put(row: Line, start: int, text: str, style: str) -> bool:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from functools import partial
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from stabtree.common.answer import UNKNOWN
+from stabtree.common.answer import NO, UNKNOWN
 from stabtree.common.figures import figure as number
 from stabtree.common.lazy import np
 from stabtree.common.text import clean, first_few, inert, to_ascii
@@ -47,9 +48,12 @@ FOLDS = (
 LABEL = 10  # columns of the words before a line
 STATE = 11  # and of a cause's state
 NOT_CHECKED = 13
+PATH = 6  # of a healthy run
+MIN_NAME = 8  # columns of a run's name that is cut
 MAX_METRIC = 26  # columns of the name of a series above a table
 MAX_OPEN = 3
 MAX_IDS = 4
+LONGEST_SHORT = 28  # of a question in a path
 SEPARATOR, LINK, BEFORE_NOTE = " · ", " › ", "   "
 ACTED_ON = ("Set by ", "Using ")
 
@@ -173,7 +177,7 @@ def _head(page: Page, report: Report) -> None:
     label, text = report.other_half
     if text:
         page.line((label, "dim"), (clipped(page.plain(text), page.width - indent - len(label)), ""), indent=indent)
-    page.line((in_lines(page.plain(report.facts), page.width - indent, 1)[0], "dim"), indent=indent)
+    page.line((_facts(page, report.facts, page.width - indent), "dim"), indent=indent)
     if report.earlier:
         page.line((report.earlier, ""), indent=indent)
     if report.misread:
@@ -183,6 +187,20 @@ def _head(page: Page, report: Report) -> None:
     accepted = words.accepted_notes(diagnosis, most=words.MAX_ACCEPTED)
     for text in (*diagnosis.setting_notes, *answers, *accepted):
         page.line((text, ""), indent=indent)
+
+
+def _facts(page: Page, facts: str, room: int) -> str:
+    """Return who the run is on one line: of what is too long the name is cut in its middle, or the last parts go."""
+    text, cut = page.plain(facts), page.plain("…")
+    rest, separator, name = text.rpartition(page.plain(SEPARATOR))
+    left = room - len(rest) - len(separator) - len(cut)
+    if len(text) <= room:
+        return text
+    while left < MIN_NAME and len(rest) > room:
+        rest = rest.rpartition(page.plain(SEPARATOR))[0]
+    if left < MIN_NAME:
+        return rest
+    return f"{rest}{separator}{name[: left - left // 2]}{cut}{name[len(name) - left // 2 :]}"
 
 
 def _quoted(page: Page, table: Quoted, most: int) -> None:
@@ -253,7 +271,7 @@ def _path_line(page: Page, report: Report, form: int) -> None:
     walk, room = report.walks[-1], page.width - LABEL
     last = walk.groups[-1][-1]
     answered = [group for group in walk.groups if group[-1] is last or group[0].answer.verdict != UNKNOWN]
-    links = [_link(group) for group in answered]
+    links = [_link(group, shorts=False) for group in answered]
     decided = "" if last.answer.verdict == UNKNOWN else page.plain(next(iter(words.seen(last)), "").partition("; ")[0])
     # All links, then fewer and fewer of the last ones behind a mark that some are left out.
     tries = [links, *([[("…", "dim")], *links[-count:]] for count in range(len(links) - 1, 0, -1))]
@@ -275,13 +293,16 @@ def _joined(links: Sequence[Sequence[Piece]]) -> Line:
     return [piece for link in links for piece in ((LINK, "dim"), *link)][1:]
 
 
-def _link(group: Sequence[Visit]) -> list[Piece]:
-    """Return a question of a walk, or those for a person that nobody answered: the id and the answer."""
+def _link(group: Sequence[Visit], *, shorts: bool) -> list[Piece]:
+    """Return a question of a walk: its id, with `shorts` in words, and the answer."""
     if len(group) > 1:
         return [(", ".join(visit.question.id for visit in group), "id"), (" not asked", "")]
-    visit = group[0]
-    answer = ("?", "") if visit.answer.verdict == UNKNOWN else (words.answer_word(visit), "answer")
-    return [(visit.question.id, "id"), (" ", ""), answer]
+    visit, question = group[0], group[0].question
+    asked = f" {clipped(question.short or question.ask, LONGEST_SHORT)} " if shorts else " "
+    answer = (words.answer_word(visit), "answer")
+    if visit.answer.verdict == UNKNOWN:
+        answer = (words.answer_word(visit) if shorts else "?", "")
+    return [(question.id, "id"), (asked, ""), answer]
 
 
 def _also(page: Page, report: Report, form: int) -> None:
@@ -319,7 +340,7 @@ def _notes(page: Page, report: Report) -> None:
 
 
 def _healthy(page: Page, report: Report) -> None:
-    """Add three lines of a healthy run: verdict, what was checked, and the path."""
+    """Add three lines of a healthy run: verdict, what was checked, and the path with its closest margin."""
     badge, diagnosis = f" {BADGES[report.badge].word} ", report.diagnosis
     title, used = page.plain(report.title), len(badge) + 1
     if len(title) > page.width - used and diagnosis.ignored:
@@ -333,7 +354,7 @@ def _healthy(page: Page, report: Report) -> None:
             used += width
     page.item((badge, report.badge), pieces, indent=0, head_width=len(badge))
     _checked(page, report)
-    _path_line(page, report, 1)
+    _path_with_margin(page, report)
     for text in diagnosis.setting_notes:
         _labelled(page, "Settings", text)
     accepted = words.accepted_notes(diagnosis, most=words.MAX_ACCEPTED)
@@ -386,11 +407,38 @@ def _checked(page: Page, report: Report) -> None:
         # Which sections were not judged, shorter and shorter; of a run without a loss, how many questions.
         shorter = [report.unjudged]
         if report.diagnosis.run.get("loss") is None:
-            names = first_few(list(dict.fromkeys(item.text for item in report.open if item.how)), MAX_OPEN)
             begin = f"{report.unchecked} not answered" if report.unchecked else ""
-            shorter = [*([f"{begin}: log {names}"] if names and begin else []), begin]
+            names = list(dict.fromkeys(item.text for item in report.open if item.how)) if begin else []
+            shorter = [f"{begin}: log {', '.join(names[:count])} and more" for count in range(len(names) - 1, 0, -1)]
+            shorter = [*([f"{begin}: log {', '.join(names)}"] if names else []), *shorter, begin]
         judged = ["; ".join(filter(None, (report.passed, text))) for text in shorter]
         texts = [f"{text} · {tail}" for text in judged if notes and text] + judged
     fitting = [text for text in map(page.plain, texts) if len(text) <= page.width]
     for line in fitting[:1] or uncut(page.plain(texts[-1]), page.width, 1):
         page.lines([[(line[:1].upper() + line[1:], "")]])
+
+
+def _path_with_margin(page: Page, report: Report) -> None:
+    """Add the path in one line, in words where they fit, with the answer that was the closest to another one."""
+    shares = [(0.0, "")]
+    for visit in report.diagnosis.path:
+        if visit.answer.verdict == NO:
+            shares += [(_share(item.observed, item.threshold), visit.question.id) for item in visit.answer.evidence]
+    share, id_ = max(shares)
+    whole = f"{share:.0%} of its limit"
+    chains = []
+    for shorts, margin in ((True, whole), (False, whole), (False, f"{share:.0%}")):
+        pieces = _joined([_link(group, shorts=shorts) for group in report.walks[0].groups])
+        if (id_, "id") in pieces:
+            pieces.insert(pieces.index((id_, "id")) + 3, (f" ({margin})", ""))  # behind the question and the answer
+        chains.append(pieces)
+    fit = (line for line in chains if sum(len(page.plain(text)) for text, _ in line) <= page.width - PATH)
+    page.item(("Path", "heading"), next(fit, chains[-1]), indent=0, head_width=PATH)
+
+
+def _share(observed: float | None, threshold: float | None) -> float:
+    """Return how far towards its threshold a number came; below zero where it is past it or of another sign."""
+    if observed is None or not threshold or not math.isfinite(observed) or observed * threshold < 0:
+        return -1.0
+    share = observed / threshold
+    return share if share <= 1 else -1.0
