@@ -94,7 +94,7 @@ def _plot(summary: Summary, key: str) -> Markup:
     finite = [end for end in ends if end is not None]
     if not finite:
         return NOTHING
-    across, ticks = _placed([float(run.settings[key]) for run in runs], LEFT + 8, WIDTH - 14, ratio=4)
+    across, ticks = _placed([float(run.settings[key]) for run in runs], LEFT + 8, WIDTH - 24, ratio=4)
     up, levels = _placed(finite, TALL - BOTTOM - 8, TOP + 14, ratio=WIDE)
     heights: dict[float | None, int] = dict(zip(finite, up, strict=True))
     points = []
