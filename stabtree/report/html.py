@@ -132,8 +132,8 @@ def html(diagnosis: Diagnosis, options: RenderOptions = DEFAULT_OPTIONS) -> str:
         closing.append(tag("code", f"stabtree explain {report.node}"))
     if report.finding and report.finding.leaf.page:
         closing.append(tag("a", "about this failure", href=report.finding.leaf.page, rel="noopener"))
-    figures = {kind: whole_figure(diagnosis, report.finding, pixels) for kind, pixels in PICTURES.items()}
-    drawn = charts(figures) if options.plots else NOTHING
+    pictures = PICTURES.items() if options.plots else ()
+    drawn = charts({kind: whole_figure(diagnosis, report.finding, pixels) for kind, pixels in pictures})
     beside = [_to_act(topics.pop(name)) for name in BESIDE if name in topics]
     if report.finding is None:
         beside += [_to_act(topics.pop(name)) for name in [*topics] if not topics[name].background]

@@ -135,9 +135,12 @@ def whole_figure(diagnosis: Diagnosis, finding: Incident | None, pixels: int = P
     events = enumerate(in_order(diagnosis.timeline), 1)
     marks += (Mark(event.step, "event", f"{number}", event.metric) for number, (event, _) in events)
     if finding and (restart := finding.restart):
-        known = restart.listed or (range(0, last + 1, restart.every) if restart.every > 1 else ())
-        shown = [step for step in known if first <= step <= last]
-        marks += (Mark(step, "checkpoint", f"{step:,}") for step in shown if len(shown) <= MAX_CHECKPOINTS)
+        shown: Sequence[int] = [step for step in restart.listed or () if first <= step <= last]
+        if not restart.listed and restart.every > 1:
+            begin = max(first + -first % restart.every, 0)
+            shown = range(begin, last + 1, restart.every)  # of any length: it is not gone through
+        if len(shown) <= MAX_CHECKPOINTS:
+            marks += (Mark(step, "checkpoint", f"{step:,}") for step in shown)
     if finding and onset is not None and finding.is_alarm:
         if finding.last_good_step is not None and not finding.turns:
             marks.append(Mark(max(finding.last_good_step, first), "doubt", until=onset))

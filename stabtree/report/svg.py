@@ -267,11 +267,8 @@ def _description(figure: Figure) -> str:
     if any(strip.behind is not None for strip in figure.strips):
         parts.append("The course of the good runs is drawn behind that of the bad one.")
     parts += [f"{clean(strip.metric)} moved first." for strip in figure.strips if strip.first]
-    parts += [
-        f"{WORDS[mark.kind].format(figure.unit).capitalize()} {mark.label}."
-        for mark in figure.marks
-        if mark.kind in WORDS
-    ]
+    named = [mark for mark in figure.marks if mark.kind in WORDS]
+    parts += [f"{WORDS[mark.kind].format(figure.unit).capitalize()} {mark.label}." for mark in named]
     parts += [f"{clean(strip.metric)} is NaN or infinite in places." for strip in figure.strips if strip.bad.any()]
     return " ".join(parts)
 
