@@ -1,7 +1,7 @@
 """A diagnosis as one page in one file: its story, the curves and what to do first; it asks nothing of the network.
 
-Whatever comes from outside is text, wherever it is put. The page's policy allows no script but its own, which reads
-the curves out; they are whole without it.
+Whatever comes from outside is text, wherever it is put. The page's policy allows no script but its own and uPlot, which
+draw the curves; without scripts, and in print, a picture of them stands there.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from stabtree.common.text import clean
+from stabtree.report.curves import curves
 from stabtree.report.model import Report
 from stabtree.report.outputs import DEFAULT_OPTIONS, RenderOptions
 from stabtree.report.page import BADGES, asset
-from stabtree.report.plot import PIXELS, whole_figure
+from stabtree.report.plot import whole_figure
 from stabtree.report.sections import COURSE, NUMBER, PARAGRAPH, sections, story
-from stabtree.report.svg import NARROW, style, svg
+from stabtree.report.svg import style, svg
 from stabtree.report.words import accepted_notes
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from stabtree.report.sections import Topic
 
 BESIDE = ("Do now", "What it means", "Causes")  # what stands beside the chart
-PICTURES = {"wide-only": PIXELS, "narrow-only": NARROW}  # of which a screen shows one
+SCRIPTS = ("uplot/uPlot.iife.min.js", "charts.js")
 MAX_TEXT = 4000  # characters of one text
 _CODE = re.compile(r"`([^`]+)`")
 
@@ -100,12 +101,12 @@ def _attributes(attributes: dict[str, str | bool]) -> str:
 CLOSING = Markup("</body></html>\n")
 
 
-def opening(title: str, sheet: Markup, script: str = "", others: Sequence[str] = ()) -> Markup:
-    """Return a page up to what it shows, with a policy that allows nothing but its own styles and its own script."""
+def opening(title: str, sheet: Markup, scripts: Sequence[str] = (), others: Sequence[str] = ()) -> Markup:
+    """Return a page up to what it shows, with a policy that allows nothing but its own styles and its own scripts."""
     styles = " ".join(map(_hash, (sheet, *others)))
     policy = f"default-src 'none'; style-src {styles}; img-src data:; base-uri 'none'; form-action 'none'"
-    if script:
-        policy += f"; script-src {_hash(script)}"
+    if scripts:
+        policy += f"; script-src {' '.join(map(_hash, scripts))}"
     head = tag(
         "head",
         Markup('<meta charset="utf-8">'),
@@ -132,8 +133,8 @@ def html(diagnosis: Diagnosis, options: RenderOptions = DEFAULT_OPTIONS) -> str:
         closing.append(tag("code", f"stabtree explain {report.node}"))
     if report.finding and report.finding.leaf.page:
         closing.append(tag("a", "about this failure", href=report.finding.leaf.page, rel="noopener"))
-    pictures = PICTURES.items() if options.plots else ()
-    drawn = charts({kind: whole_figure(diagnosis, report.finding, pixels) for kind, pixels in pictures})
+    figure = whole_figure(diagnosis, report.finding, options.against) if options.plots else None
+    drawn = charts({"still wide": figure})
     beside = [_to_act(topics.pop(name)) for name in BESIDE if name in topics]
     if report.finding is None:
         beside += [_to_act(topics.pop(name)) for name in [*topics] if not topics[name].background]
@@ -166,9 +167,14 @@ def html(diagnosis: Diagnosis, options: RenderOptions = DEFAULT_OPTIONS) -> str:
     )
     skip = tag("a", "Skip to the report", href="#report", class_="skip")
     title = f"{BADGES[report.badge].word} · {report.title} · {diagnosis.run.name}"
-    script = Markup(asset("page.js")) if drawn else NOTHING
-    opens = opening(title, Markup(asset("style.css")), script, (style(),))
-    return f"{opens}{joined([skip, main, tag('script', script) if script else NOTHING])}{CLOSING}"
+    sheets, parts = [asset("style.css")], [skip, main]
+    scripts = [Markup(asset(name)) for name in SCRIPTS] if figure else []
+    if figure:
+        sheets.insert(0, asset("uplot/uPlot.min.css"))
+        data = Markup(curves(figure, diagnosis.run, options.against))
+        parts.append(tag("script", data, type="application/json", id="curves"))
+    parts += [tag("script", script) for script in scripts]
+    return f"{opening(title, Markup(''.join(sheets)), scripts, (style(),))}{joined(parts)}{CLOSING}"
 
 
 def headed(title: str, *children: str, name: str) -> Markup:

@@ -14,6 +14,8 @@ from stabtree.common import extensions
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from stabtree.run import Run
+
     Output = Callable[..., Any]
     """Takes a result and the options; returns the text, or pieces of a large result."""
 
@@ -64,6 +66,7 @@ class RenderOptions(Struct, frozen=True):
         color: whether it may be coloured.
         full: whether it says all there is, rather than what it takes to act.
         plots: whether figures are drawn.
+        against: a healthy run that figures show behind the one that is diagnosed.
         ascii: whether only ASCII can be shown.
         exit_code: the exit code that the command will end with; None where there is none.
         fail_on: the verdicts that count as a failure.
@@ -74,6 +77,7 @@ class RenderOptions(Struct, frozen=True):
     color: bool = False
     full: bool = False
     plots: bool = True
+    against: Run | None = None
     ascii: bool = False
     exit_code: int | None = None
     fail_on: frozenset[str] = frozenset({"warning"})

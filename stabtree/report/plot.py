@@ -38,8 +38,7 @@ LONGEST = 8  # characters of a number at the end of an axis
 MULTIPLES = (1, 2, 5, 10)
 MAX_STRIPS = 4
 MAX_LOGGED = 8  # of a run in which nothing stands out
-PIXELS = 776  # how wide a picture is between its margins
-FEWEST = 80  # pixels for each series: on a phone what to do follows soon
+COLUMNS = 388  # of a picture
 MAX_CHECKPOINTS = 80  # more of them hide the axis
 # What a page draws of a run in which nothing stands out, in this order.
 LOGGED = (Role.LOSS, Role.HELD_OUT_LOSS, Role.REWARD, Role.QUALITY, Role.RATE, Role.GRADIENT)
@@ -101,7 +100,6 @@ class Figure(Struct, frozen=True):
     strips: tuple[Strip, ...]
     marks: tuple[Mark, ...]
     unit: str = "step"  # what the axis counts: `step`, or `row`
-    pixels: int = PIXELS  # of a picture, between its margins
 
 
 class Frame(Struct, frozen=True):
@@ -120,15 +118,16 @@ def column_of(steps: Ints, first: int, last: int, columns: int) -> Ints:
     return found
 
 
-def whole_figure(diagnosis: Diagnosis, finding: Incident | None, pixels: int = PIXELS) -> Figure | None:
+def whole_figure(diagnosis: Diagnosis, finding: Incident | None, against: Run | None = None) -> Figure | None:
     """Return the figure of a picture: with events, spans and checkpoints, the loss higher than the other series.
 
-    Of a run in which nothing stands out it has each outcome, rate and gradient that was logged.
+    Of a run in which nothing stands out it has each outcome, rate and gradient that was logged. The curves of a
+    healthy run to hold it `against` lie behind.
     """
-    onset, chosen = finding.onset_step if finding else None, chosen_series(diagnosis, finding)[: pixels // FEWEST]
+    onset, chosen = finding.onset_step if finding else None, chosen_series(diagnosis, finding)
     if finding is None or onset is None or not finding.is_alarm:
         chosen = distinct([*logged(diagnosis.run), *chosen])[:MAX_LOGGED]
-    drawn = figure(diagnosis, finding, pixels // 2, chosen)
+    drawn = figure(diagnosis, finding, COLUMNS, chosen)
     if drawn is None:
         return None
     first, last, marks = drawn.first_step, drawn.last_step, list(drawn.marks)
@@ -149,7 +148,18 @@ def whole_figure(diagnosis: Diagnosis, finding: Incident | None, pixels: int = P
     leads = finding.metric if finding and finding.is_alarm else "loss"
     strips = sorted(drawn.strips, key=lambda strip: (strip.metric != leads, strip.metric != "loss"))
     strips[0] = replace(strips[0], tall=True)
-    return replace(drawn, strips=tuple(strips), marks=tuple(marks), pixels=pixels)
+    frame = Frame(first, last, COLUMNS)
+    if against is not None:
+        strips = [_over(strip, against.find(strip.metric), frame) for strip in strips]
+    return replace(drawn, strips=tuple(strips), marks=tuple(marks))
+
+
+def _over(strip: Strip, series: Series | None, frame: Frame) -> Strip:
+    """Return a strip over the course of a series of a healthy run, on an axis that fits both."""
+    if series is None or not (inside := (series.steps >= frame.first) & (series.steps <= frame.last)).any():
+        return strip
+    behind = drawn_strip(replace(series, steps=series.steps[inside], values=series.values[inside]), frame)
+    return replace(strip, behind=behind, low=min(strip.low, behind.low), high=max(strip.high, behind.high))
 
 
 def logged(run: Run) -> list[Series]:

@@ -43,8 +43,10 @@ ONSET = "onset of:"  # how an event begins that no move of a series shows
 ROWS_OF_END = 5  # whose middle is where a series ends
 COURSE = "What happened, in order"
 MAX_TOLD = 3  # events that the story names
-PAST = {"grows": "grew", "shrinks": "shrank", "rises": "rose", "falls": "fell", "jumps": "jumped", "drops": "dropped"}
+PAST = {"goes": "went", "grows": "grew", "shrinks": "shrank", "rises": "rose"}
+PAST |= {"falls": "fell", "jumps": "jumped", "drops": "dropped"}
 _MOVE = re.compile(rf"({'|'.join(PAST)}) .*?(\S+) → ([^\s,]+(?:,\d+)*)")
+_PRESENT = re.compile(rf"\b({'|'.join(PAST)})\b")
 _NAMES = {"lr": "learning rate", "eval_quality": "held-out quality", "grad_norm": "gradient norm"}
 
 
@@ -126,11 +128,12 @@ def story(report: Report) -> str:
     parts = [_told(event, run, finding) for event in told]
     ended = _ended(run, finding) if not any(event.text.startswith(LOST) for event in told) else ""
     moved = re.sub(r"\b(?:step|epoch|row)s? (?=\d)", "", ", ".join(parts))
-    return _sentences(moved, ended, re.sub(r"^use (?=\d)", "use the checkpoint of ", restart_brief(finding)))
+    course = (ended, moved) if moved.endswith("meanwhile") else (moved, ended)
+    return _sentences(*course, re.sub(r"^use (?=\d)", "use the checkpoint of ", restart_brief(finding)))
 
 
 def _sentences(*texts: str) -> str:
-    return " ".join(f"{text[:1].upper()}{text[1:]}." for text in texts if text)
+    return " ".join(f"{text[:1].upper()}{text[1:].rstrip('.')}." for text in texts if text)
 
 
 def _told(event: Happening, run: Run, finding: Incident) -> str:
@@ -143,10 +146,9 @@ def _told(event: Happening, run: Run, finding: Incident) -> str:
         gradual = move[1] not in ("jumps", "drops") and event.step < (onset := finding.onset_step or 0)
         when = f"{at} to {onset:,}" if gradual else at
         return f"{name} {PAST[move[1]]} from {move[2]} to {move[3]} ({when})"
-    # An onset that no move of a series shows has only the title of its finding: what was seen says more.
+    # An onset that no move of a series shows has only the title of its finding, with its step: what was seen says more.
     text = finding.parts[0].evidence[-1].text if event.text.startswith(ONSET) else event.text
-    dated = f"{event.step:,}" in text or event.step == run.first_step
-    return _spoken(re.split(r"; | \(", text)[0], run) + f" (from {at})" * (not dated)
+    return _PRESENT.sub(lambda verb: PAST[verb[0]], _spoken(re.split(r"; | \(", text)[0], run))
 
 
 def _ended(run: Run, finding: Incident) -> str:

@@ -11,7 +11,7 @@ from stabtree.common.stats import stretches
 from stabtree.common.text import clean
 from stabtree.report.outputs import DEFAULT_OPTIONS, RenderOptions
 from stabtree.report.page import asset
-from stabtree.report.plot import PIXELS, column_of, levels, linear_ticks, log_ticks, short, step_ticks, whole_figure
+from stabtree.report.plot import COLUMNS, column_of, levels, linear_ticks, log_ticks, short, step_ticks, whole_figure
 from stabtree.report.words import headline, main_finding
 
 if TYPE_CHECKING:
@@ -21,12 +21,9 @@ if TYPE_CHECKING:
     from stabtree.diagnosis.result import Diagnosis
     from stabtree.report.plot import Figure, Strip
 
-PLOT, LEFT, RIGHT = PIXELS, 76, 28
+PLOT, LEFT, RIGHT = 2 * COLUMNS, 76, 28
 WIDTH = LEFT + PLOT + RIGHT
-COLUMNS = PLOT // 2
-NARROW = 252  # pixels of the figure on a phone
-TOP, HEAD, STRIP, SPACE = 16, 22, 88, 12  # heights: margin, a strip's name, the strip, below it
-TALL, LOW, TALL_OF_LOW = 220, 40, 104  # heights of the strip that matters most, and of both kinds on a phone
+TOP, HEAD, STRIP, TALL, SPACE = 16, 22, 88, 220, 12  # heights: margin, a strip's name, strips, below one
 ENTRY = 18  # the height of a row of the legend
 TITLE, SUBTITLE, LABEL = 28, 20, 17  # of the lines above: both titles, and the label of a mark
 INSET = 6  # between the ends of an axis and the frame
@@ -51,7 +48,7 @@ def svg_report(diagnosis: Diagnosis, _options: RenderOptions = DEFAULT_OPTIONS) 
     """Return the picture of a diagnosis under its title; with the title alone where there is nothing to draw."""
     title, found = headline(diagnosis), whole_figure(diagnosis, main_finding(diagnosis))
     if found is None:
-        return _page(title, diagnosis.run.name, "Nothing to draw.", [], TOP + TITLE + SUBTITLE, PLOT)
+        return _page(title, diagnosis.run.name, "Nothing to draw.", [], TOP + TITLE + SUBTITLE)
     return svg(found, title=title, subtitle=diagnosis.run.name)
 
 
@@ -67,27 +64,26 @@ def svg(figure: Figure, *, title: str = "", subtitle: str = "") -> str:
     """
     labelled = [mark for mark in figure.marks if mark.kind in WORDS]
     head = TOP + TITLE * bool(title) + SUBTITLE * bool(subtitle)
-    low, high = (LOW, TALL_OF_LOW) if figure.pixels <= NARROW else (STRIP, TALL)
     bottom, parts, above = head + LABEL * len(labelled), list[str](), list[str]()
-    grid = step_ticks(figure.first_step, figure.last_step, max(figure.pixels // 95, 3))
+    grid = step_ticks(figure.first_step, figure.last_step, PLOT // 95)
     for strip in figure.strips:
-        box = (bottom + HEAD, bottom + HEAD + (high if strip.tall else low))
+        box = (bottom + HEAD, bottom + HEAD + (TALL if strip.tall else STRIP))
         parts += _strip(figure, strip, grid, box)
-        above += [_name(figure, strip, box[0] - 7), *_events(figure, strip, box)]
+        above += [_name(strip, box[0] - 7), *_events(figure, strip, box)]
         bottom = box[1] + SPACE
     parts += [_text(_x(figure, step), bottom + 8, f"{step:,}", "axis", "middle") for step in grid]
-    parts.append(_text(LEFT + figure.pixels, bottom + 26, figure.unit, "axis", "end"))
+    parts.append(_text(LEFT + PLOT, bottom + 26, figure.unit, "axis", "end"))
     # The line of a mark with its step above, in a row of its own.
     for y, mark in enumerate(labelled):
         x, top, words = _x(figure, mark.step), head + LABEL * y, f"{WORDS[mark.kind].format(figure.unit)} {mark.label}"
-        left = x + LETTER * len(words) > LEFT + figure.pixels
+        left = x + LETTER * len(words) > LEFT + PLOT
         parts.append(f'<path class="{mark.kind}-line" d="M{x:g} {top + 1}V{bottom - SPACE}"/>')
         parts.append(_beside(x, top + 10, words, mark.kind, gap=6, left=left))
     for mark in figure.marks:
         if mark.kind == "checkpoint":
             parts.append(_sign("checkpoint", _x(figure, mark.step), bottom - SPACE + 3))
     entries, bottom = _legend(figure, bottom + 26)
-    return _page(title, subtitle, _description(figure), [*parts, *above, *entries], bottom + 12, figure.pixels)
+    return _page(title, subtitle, _description(figure), [*parts, *above, *entries], bottom + 12)
 
 
 def _legend(figure: Figure, y: int) -> tuple[list[str], int]:
@@ -96,7 +92,7 @@ def _legend(figure: Figure, y: int) -> tuple[list[str], int]:
     for strip in figure.strips:
         used |= {"cross"} if strip.bad.any() else set()
         used |= {"edge"} if strip.clipped is not None or strip.clipped_low is not None else set()
-    parts, x, last = [], LEFT, LEFT + figure.pixels - LETTER * len(figure.unit)
+    parts, x, last = [], LEFT, LEFT + PLOT - LETTER * len(figure.unit)
     for kind in (kind for kind in SIGNS if kind in used):
         wide = 14 + LETTER * len(SIGNS[kind][1])
         if x > LEFT and x + wide > last:
@@ -110,21 +106,20 @@ def _sign(kind: str, x: float, y: float) -> str:
     return f'<path class="{kind}" d="M{x:.5g} {y:g}{SIGNS[kind][0]}"/>'
 
 
-def _page(title: str, subtitle: str, description: str, parts: Iterable[str], height: int, pixels: int) -> str:
+def _page(title: str, subtitle: str, description: str, parts: Iterable[str], height: int) -> str:
     heads = []
     if title:
         heads.append(_text(LEFT, TOP + 8, _cut(title, MAX_TITLE), "title"))
     if subtitle:
         heads.append(_text(LEFT, TOP + TITLE * bool(title), _cut(subtitle, MAX_SUBTITLE), "axis"))
-    width = LEFT + pixels + RIGHT
-    size = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
+    size = f'viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}"'
     name = ": ".join(filter(None, [clean(subtitle), clean(title)])) or "A training run"
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" class="stabtree" role="img" {size}>',
         f"<title>{escape(name)}</title>",
         f"<desc>{escape(description)}</desc>",
         f"<style>{style()}</style>",
-        f'<rect class="back" width="{width}" height="{height}"/>',
+        f'<rect class="back" width="{WIDTH}" height="{height}"/>',
         *heads,
         *parts,
         "</svg>\n",
@@ -148,7 +143,7 @@ def _x(figure: Figure, step: int) -> float:
 
 
 def _across(columns: Ints, figure: Figure) -> Floats:
-    found: Floats = np.round(LEFT + (columns + 0.5) * (figure.pixels / figure.columns), 1)
+    found: Floats = np.round(LEFT + (columns + 0.5) * (PLOT / figure.columns), 1)
     return found
 
 
@@ -161,17 +156,14 @@ def _down(values: Floats, strip: Strip, box: Box) -> Floats:
 
 def _strip(figure: Figure, strip: Strip, grid: Iterable[int], box: Box) -> Iterator[str]:
     top, height = box[0], box[1] - box[0]
-    # What a script needs to read a curve out.
-    data = f'data-low="{strip.low:.9g}" data-high="{strip.high:.9g}" data-log="{strip.log:d}"'
-    data += f' data-first="{figure.first_step}" data-last="{figure.last_step}" data-unit="{figure.unit}"'
-    yield f'<rect class="frame" x="{LEFT}" y="{top}" width="{figure.pixels}" height="{height}" rx="3" {data}/>'
+    yield f'<rect class="frame" x="{LEFT}" y="{top}" width="{PLOT}" height="{height}" rx="3"/>'
     for mark in (mark for mark in figure.marks if mark.until):
         x = _x(figure, mark.step)
         wide = max(_x(figure, mark.until) - x, 2)
         yield f'<rect class="{mark.kind}" x="{x:g}" y="{top}" width="{wide:g}" height="{height}"/>'
     yield f'<path class="grid" d="{"".join(f"M{_x(figure, step):g} {top}v{height}" for step in grid)}"/>'
     if not np.isnan(strip.highs).all():
-        yield from _value_axis(figure, strip, box)
+        yield from _value_axis(strip, box)
     yield from _bad(figure, strip.bad, box)
     for drawn, kind in ((strip.behind, "behind"), (strip, "curve")):
         if drawn is not None and (curve := " ".join(_curve(figure, drawn, box))):
@@ -195,24 +187,24 @@ def _events(figure: Figure, strip: Strip, box: Box) -> Iterator[str]:
             yield f'<g class="event">{circle}{_text(x, y + 4, mark.label, "number", "middle")}</g>'
 
 
-def _name(figure: Figure, strip: Strip, y: int) -> str:
+def _name(strip: Strip, y: int) -> str:
     notes = ""
     if strip.log:
         notes += '<tspan class="axis" dx="8">log scale</tspan>'
     if strip.first:
-        notes += f'<tspan class="mark" dx="8">{"first" if figure.pixels <= NARROW else "moved first"}</tspan>'
-    name = escape(clean(strip.metric, figure.pixels // 2 // LETTER))
+        notes += '<tspan class="mark" dx="8">moved first</tspan>'
+    name = escape(clean(strip.metric, PLOT // 2 // LETTER))
     return f'<text class="name" x="{LEFT}" y="{y}">{name}{notes}</text>'
 
 
-def _value_axis(figure: Figure, strip: Strip, box: Box) -> Iterator[str]:
+def _value_axis(strip: Strip, box: Box) -> Iterator[str]:
     marks = (log_ticks if strip.log else linear_ticks)(strip.low, strip.high, 3 + (box[1] - box[0]) // 70)
     heights = _down(np.array(marks), strip, box).tolist()
     # As many digits as it takes for them to differ.
     tries = ([short(mark, digits) for mark in marks] for digits in range(3, 8))
     names = next((names for names in tries if len(set(names)) == len(names)), [])
     for height, name in zip(heights, names, strict=False):
-        yield f'<path class="grid" d="M{LEFT} {height:g}h{figure.pixels}"/>'
+        yield f'<path class="grid" d="M{LEFT} {height:g}h{PLOT}"/>'
         yield _text(LEFT - 8, height + 4, name, "axis", "end")
 
 
@@ -232,7 +224,7 @@ def _curve(figure: Figure, strip: Strip, box: Box) -> Iterator[str]:
 
 def _bad(figure: Figure, bad: Bools, box: Box) -> Iterator[str]:
     """Yield a band behind each stretch with values that are not finite, and crosses above it that don't touch."""
-    wide = figure.pixels / figure.columns
+    wide = PLOT / figure.columns
     last = -np.inf
     for start, end in stretches(bad):
         x, width = LEFT + start * wide, (end - start) * wide
@@ -252,7 +244,7 @@ def _beyond(figure: Figure, excess: Floats, extreme: float, edge: int, down: int
     yield f'<path class="edge" d="{"".join(f"M{x:g} {edge - 2 * down}l-4 {7 * down}h8Z" for x in xs)}"/>'
     x = xs[int(np.argmax(excess[peaks]))]
     y = edge + 19 if down > 0 else edge - 12
-    yield _beside(x, y, short(extreme), "beyond", gap=8, left=x > LEFT + figure.pixels / 2)
+    yield _beside(x, y, short(extreme), "beyond", gap=8, left=x > LEFT + PLOT / 2)
 
 
 def _beside(x: float, y: float, text: str, kind: str, *, gap: int, left: bool) -> str:
@@ -265,7 +257,7 @@ def _description(figure: Figure) -> str:
     names = ", ".join(clean(strip.metric) for strip in figure.strips)
     parts = [f"{names} over {figure.unit}s {figure.first_step:,} to {figure.last_step:,}."]
     if any(strip.behind is not None for strip in figure.strips):
-        parts.append("The course of the good runs is drawn behind that of the bad one.")
+        parts.append("What is healthy is drawn behind it.")
     parts += [f"{clean(strip.metric)} moved first." for strip in figure.strips if strip.first]
     named = [mark for mark in figure.marks if mark.kind in WORDS]
     parts += [f"{WORDS[mark.kind].format(figure.unit).capitalize()} {mark.label}." for mark in named]

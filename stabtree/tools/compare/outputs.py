@@ -19,8 +19,8 @@ from stabtree.report import html
 from stabtree.report import markdown as md
 from stabtree.report.outputs import DEFAULT_OPTIONS, RenderOptions
 from stabtree.report.page import BADGES, asset, new_page
-from stabtree.report.plot import Figure, Frame, Mark, columns_for, drawn_strip, short, strips
-from stabtree.report.svg import COLUMNS, style
+from stabtree.report.plot import COLUMNS, Figure, Frame, Mark, columns_for, drawn_strip, short, strips
+from stabtree.report.svg import style
 from stabtree.report.words import badge
 from stabtree.report.words import headline as diagnosis_headline
 from stabtree.tools.compare.compare import ENVELOPE, SEED, Verdict

@@ -1,0 +1,109 @@
+"""The curves of a page as JSON: what its script draws, where every row can be read out and enlarged."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from stabtree.common.lazy import np
+from stabtree.common.text import clean
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from stabtree.common.lazy import Floats, Ints
+    from stabtree.report.plot import Figure
+    from stabtree.run import Gap, Run, Series
+
+MAX_POINTS = 4000  # of all charts together: the page stays below 250 kB
+MARGIN = 0.15  # of the stretch that is shown enlarged, left free on both sides
+MAX_NAME = 80  # characters
+ANCHORS = ("onset", "restart", "doubt")  # what stays in the picture when it is enlarged, with the first event
+
+
+def curves(figure: Figure, run: Run, good: Run | None = None) -> str:
+    """Return a figure as JSON that may stand in a page: its marks, and the rows of each series.
+
+    Of a long series a row stays if it is the lowest or the highest of its stretch, or not finite: half of those that
+    stay are spread over the whole run, half over the part that `near` names.
+
+    Args:
+        figure: what is drawn without a script.
+        run: the run that it shows.
+        good: a healthy run to be drawn behind it.
+    """
+    near = enlarged(figure)
+    drawn = [series for strip in figure.strips if (series := run.find(strip.metric))]
+    behind = [good.find(series.metric) if good else None for series in drawn]
+    most = MAX_POINTS // (len(drawn) + sum(series is not None for series in behind))
+    strips: list[dict[str, Any]] = []
+    for strip, series, other in zip(figure.strips, drawn, behind, strict=True):
+        item: dict[str, Any] = {
+            "name": clean(strip.metric, MAX_NAME),
+            "ends": [strip.low, strip.high],
+            "log": strip.log,
+            "tall": strip.tall,
+            "first": strip.first,
+            "key": strip.metric,
+            "rows": _rows(series, near, most, [gap for gap in run.gaps if gap.metric == series.metric]),
+        }
+        if other is not None:
+            item["good"] = _rows(other, near, most, ())
+        strips.append(item)
+    marks = [
+        {"kind": mark.kind, "step": mark.step, "until": mark.until, "label": mark.label, "key": mark.metric}
+        for mark in figure.marks
+    ]
+    whole = [figure.first_step, figure.last_step]
+    behind_name = clean(good.name, MAX_NAME) if good else ""
+    found = {"good": behind_name, "unit": figure.unit, "whole": whole, "near": near, "marks": marks, "strips": strips}
+    # No text in it ends the script.
+    return json.dumps(found, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c").replace("##", "#\\u0023")
+
+
+def enlarged(figure: Figure) -> list[float]:
+    """Return the part of the run to look at closely: what moved first, the onset and the restart; empty without one."""
+    steps = [mark.step for mark in figure.marks if mark.kind in ANCHORS]
+    steps += [mark.step for mark in figure.marks if mark.kind == "event" and mark.label == "1"]
+    if not any(mark.kind == "onset" for mark in figure.marks):
+        return []
+    low, high = min(steps), max(steps)
+    margin = max(MARGIN * (high - low), 5)
+    return [max(low - margin, figure.first_step), min(high + 2 * margin, figure.last_step)]
+
+
+def _rows(series: Series, near: Sequence[float], most: int, gaps: Sequence[Gap]) -> list[list[float | None]]:
+    """Return the steps and the values of a series; the value is None where it is not finite, and in a gap."""
+    steps, values = series.steps, series.values
+    kept = np.arange(len(steps))
+    if len(steps) > most:
+        kept = _extremes(values, 0, len(values), most // 2 if near else most)
+    if len(steps) > most and near:
+        begin, end = np.searchsorted(steps, near[0]), np.searchsorted(steps, near[1], side="right")
+        kept = np.union1d(kept, _extremes(values, int(begin), int(end), most // 2))
+    points = [
+        (step, float(f"{value:.5g}") if np.isfinite(value) else None)
+        for step, value in zip(steps[kept].tolist(), values[kept].tolist(), strict=True)
+    ]
+    points += [(gap.first_step, None) for gap in gaps]
+    points.sort(key=lambda point: point[0])
+    return [[step for step, _ in points], [value for _, value in points]]
+
+
+def _extremes(values: Floats, begin: int, end: int, most: int) -> Ints:
+    """Return the rows from `begin` to `end` that show the course of a series: int64, at most about `most`."""
+    if end - begin <= most:
+        return np.arange(begin, end)
+    part = values[begin:end]
+    starts = np.linspace(0, len(part), most // 2, endpoint=False).astype(np.int64)
+    stretch = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(part))))
+    finite = np.isfinite(part)
+    found = []
+    for extreme, least in ((np.minimum, np.inf), (np.maximum, -np.inf)):
+        wanted = extreme.reduceat(np.where(finite, part, least), starts)[stretch]
+        at = np.flatnonzero(finite & (part == wanted))
+        found.append(at[np.unique(stretch[at], return_index=True)[1]])
+    lost = np.flatnonzero(~finite)
+    found.append(lost[np.unique(stretch[lost], return_index=True)[1]])
+    rows: Ints = np.unique(np.concatenate(found)) + begin
+    return rows
