@@ -7,12 +7,7 @@ const WORDS = { onset: `onset at ${unit} `, restart: `restart from ${unit} ` };
 const labelled = marks.filter((mark) => WORDS[mark.kind]);
 let shown = whole, picked = "";
 
-const add = (parent, name, kind, text = "") => {
-  const made = parent.appendChild(document.createElement(name));
-  made.className = kind;
-  made.textContent = text;
-  return made;
-};
+const add = (parent, name, className, textContent = "") => Object.assign(parent.appendChild(document.createElement(name)), { className, textContent });
 const root = document.documentElement, colour = (name) => getComputedStyle(root).getPropertyValue(`--${name}`);
 const count = (value) => Math.round(value).toLocaleString("en");
 const short = (value) => (value && (Math.abs(value) >= 1e5 || Math.abs(value) < 1e-3) ? value.toExponential(2).replace(/\.?0*e\+?/, "e") : String(Number(value.toPrecision(4))));
@@ -86,9 +81,8 @@ const over = (strip, index) => (plot) => {
 
 function chart(strip, index) {
   const head = add(live, "p", "strip"), end = index === strips.length - 1, top = index ? 4 : 4 + labelled.length * ROW;
-  add(head, "b", "", strip.name);
-  if (strip.log) add(head, "span", "quiet", "log scale");
-  if (strip.first) add(head, "span", "first", "moved first");
+  for (const [name, kind, text] of [["b", "", strip.name], ["span", "quiet", strip.log && "log scale"], ["span", "first", strip.first && "moved first"]])
+    if (text) add(head, name, kind, text);
   const value = add(head, "output", "value"), grid = { stroke: () => colour("line"), width: 1 };
   const axis = { stroke: () => colour("quiet"), font: "11px system-ui", grid, ticks: { show: false } };
   // Of a log scale the powers of ten, thinned; within a decade what uPlot takes.
@@ -128,8 +122,11 @@ Object.assign(into, { hidden: !near.length, onclick: () => zoom(...near) });
 Object.assign(out, { disabled: true, onclick: () => zoom(...whole) });
 live.ondblclick = out.onclick;
 strips.forEach((strip, index) => plots.push(chart(strip, index)));
+const foot = add(live, "p", "tools"), seen = new Set([...marks.map(({ kind }) => kind), strips.some(({ rows }) => rows[1].includes(null)) && "cross"]);
+for (const [kind, sign, words] of [["cross", "×", "NaN or infinite"], ["doubt", "■", "last good to first bad"], ["trouble", "■", "from there on"], ["checkpoint", "▲", "checkpoint"]])
+  if (seen.has(kind)) add(foot, "span", "quiet", words).prepend(add(foot, "b", kind, `${sign} `));
 live.addEventListener("keydown", ({ key }) => {
-  const lead = plots[0], middle = lead.cursor.left >= 0 ? lead.posToVal(lead.cursor.left, "x") : (shown[0] + shown[1]) / 2, wide = shown[1] - shown[0];
+  const [lead] = plots, wide = shown[1] - shown[0], middle = lead.cursor.left >= 0 ? lead.posToVal(lead.cursor.left, "x") : shown[0] + wide / 2;
   const by = { ArrowLeft: -2, ArrowRight: 2, PageUp: -80, PageDown: 80 }[key];
   if (by) plots.forEach((plot) => plot.setCursor({ left: Math.min(Math.max(plot.valToPos(middle, "x") + by, 0), plot.over.clientWidth - 1), top: 1 }, true, false));
   const times = { "+": 0.25, "-": 1, Escape: Infinity, 0: Infinity }[key];
@@ -142,8 +139,7 @@ document.querySelectorAll(".below ol.entries > li > .head").forEach((head, index
   head.replaceWith(Object.assign(button, { className: head.className, textContent: head.textContent }));
   button.onclick = () => {
     picked = mark.label;
-    const ends = [...near, mark.step], room = (Math.max(...ends) - Math.min(...ends)) * 0.03;
-    zoom(...(near.length ? [Math.min(...ends) - room, Math.max(...ends) + room] : whole));
+    zoom(...(near.length ? [Math.min(...near, mark.step), Math.max(...near, mark.step)] : whole));
     setTimeout(() => plots.forEach((plot) => plot.setCursor({ left: plot.valToPos(mark.step, "x"), top: 1 }, true, false)));
     tools.scrollIntoView({ block: "nearest", behavior: "smooth" });
   };
