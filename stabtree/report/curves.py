@@ -36,17 +36,12 @@ def curves(figure: Figure, run: Run, good: Run | None = None) -> str:
     drawn = [series for strip in figure.strips if (series := run.find(strip.metric))]
     behind = [good.find(series.metric) if good else None for series in drawn]
     most = MAX_POINTS // (len(drawn) + sum(series is not None for series in behind))
-    strips: list[dict[str, Any]] = []
+    strips = []
     for strip, series, other in zip(figure.strips, drawn, behind, strict=True):
-        item: dict[str, Any] = {
-            "name": clean(strip.metric, MAX_NAME),
-            "ends": [strip.low, strip.high],
-            "log": strip.log,
-            "tall": strip.tall,
-            "first": strip.first,
-            "key": strip.metric,
-            "rows": _rows(series, near, most, [gap for gap in run.gaps if gap.metric == series.metric]),
-        }
+        gaps = [gap for gap in run.gaps if gap.metric == series.metric]
+        item: dict[str, Any] = {name: getattr(strip, name) for name in ("log", "tall", "first")}
+        item |= {"key": strip.metric, "name": clean(strip.metric, MAX_NAME), "ends": [strip.low, strip.high]}
+        item["rows"] = _rows(series, near, most, gaps)
         if other is not None:
             item["good"] = _rows(other, near, most, ())
         strips.append(item)
@@ -54,9 +49,8 @@ def curves(figure: Figure, run: Run, good: Run | None = None) -> str:
         {"kind": mark.kind, "step": mark.step, "until": mark.until, "label": mark.label, "key": mark.metric}
         for mark in figure.marks
     ]
-    whole = [figure.first_step, figure.last_step]
-    behind_name = clean(good.name, MAX_NAME) if good else ""
-    found = {"good": behind_name, "unit": figure.unit, "whole": whole, "near": near, "marks": marks, "strips": strips}
+    found = {"unit": figure.unit, "whole": [figure.first_step, figure.last_step], "near": near, "marks": marks}
+    found |= {"strips": strips, "good": clean(good.name, MAX_NAME) if good else ""}
     # No text in it ends the script.
     return json.dumps(found, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c").replace("##", "#\\u0023")
 

@@ -25,7 +25,7 @@ from stabtree.report.svg import style, svg
 from stabtree.report.words import accepted_notes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from stabtree.diagnosis.result import Diagnosis
     from stabtree.report.plot import Figure
@@ -67,6 +67,13 @@ def prose(value: str) -> Markup:
 def tag(name: str, *children: str, **attributes: str | bool) -> Markup:
     """Return an element; children that are no markup are escaped, `class_` is `class`, False omits an attribute."""
     return Markup(f"<{name}{_attributes(attributes)}>{joined(children)}</{name}>")
+
+
+def kept(name: str, *children: str, **attributes: str | bool) -> Markup:
+    """Return an element; nothing where there is nothing in it."""
+    if not any(children):
+        return NOTHING
+    return tag(name, *children, **attributes)
 
 
 def joined(parts: Iterable[str], between: str = "") -> Markup:
@@ -127,22 +134,33 @@ def _hash(inline: str) -> str:
 
 def html(diagnosis: Diagnosis, options: RenderOptions = DEFAULT_OPTIONS) -> str:
     """Return the page: the story, the curves with what to do beside them, then everything else, folded."""
-    report = Report(diagnosis, options.exit_code)
-    topics, closing = {part.title: part for part in sections(report)}, [tag("strong", report.closing)]
-    if report.finding:
-        closing.append(tag("code", f"stabtree explain {report.node}"))
-    if report.finding and report.finding.leaf.page:
-        closing.append(tag("a", "about this failure", href=report.finding.leaf.page, rel="noopener"))
-    figure = whole_figure(diagnosis, report.finding, options.against) if options.plots else None
+    report, figure = Report(diagnosis, options.exit_code), None
+    if options.plots:
+        figure = whole_figure(diagnosis, report.finding, options.against)
+    parts, sheets, scripts = [*_body(report, figure)], [asset("style.css")], list[Markup]()
+    if figure:
+        sheets.insert(0, asset("uplot/uPlot.min.css"))
+        data = Markup(curves(figure, diagnosis.run, options.against))
+        scripts = [Markup(asset(name)) for name in SCRIPTS]
+        parts += [tag("script", data, type="application/json", id="curves"), *(tag("script", one) for one in scripts)]
+    title = f"{BADGES[report.badge].word} · {report.title} · {diagnosis.run.name}"
+    return f"{opening(title, Markup(''.join(sheets)), scripts, (style(),))}{joined(parts)}{CLOSING}"
+
+
+def _body(report: Report, figure: Figure | None) -> Iterator[Markup]:
+    topics = {part.title: part for part in sections(report)}
     drawn = charts({"still wide": figure})
     beside = [_to_act(topics.pop(name)) for name in BESIDE if name in topics]
     if report.finding is None:
         beside += [_to_act(topics.pop(name)) for name in [*topics] if not topics[name].background]
-    below = [headed(COURSE, _entries(topics.pop(COURSE)), name="events")] if COURSE in topics else []
+    below = [headed(part.title, _entries(part), name="events") for part in [topics.pop(COURSE, None)] if part]
     if quoted := report.quoted:
-        shown = ([tag("strong", cell) if line.here else cell for cell in line.texts] for line in quoted.lines)
-        below.append(folded("The rows", table(quoted.heads, shown, class_="numbers quoted")))
-    main = tag(
+        rows = ([tag("strong", cell) if line.here else cell for cell in line.texts] for line in quoted.lines)
+        below.append(folded("The rows", table(quoted.heads, rows, class_="numbers quoted")))
+    careful = (report.careful + report.misread) * bool(report.misread)
+    rest = (folded(part.title, _entries(part)) for part in topics.values())
+    yield tag("a", "Skip to the report", href="#report", class_="skip")
+    yield tag(
         "main",
         tag(
             "header",
@@ -151,30 +169,29 @@ def html(diagnosis: Diagnosis, options: RenderOptions = DEFAULT_OPTIONS) -> str:
             _paragraph(story(report), "story"),
             tag("p", report.facts, class_="facts"),
             _paragraph(report.earlier, "facts"),
-            _paragraph(report.careful + report.misread if report.misread else "", "careful"),
-            *(_paragraph(text, "facts") for text in accepted_notes(diagnosis)),
+            _paragraph(careful, "careful"),
+            *(_paragraph(text, "facts") for text in accepted_notes(report.diagnosis)),
         ),
         tag(
             "div",
             drawn,
-            tag("div", *beside, class_="beside") if beside else NOTHING,
-            tag("div", *below, class_="below") if below else NOTHING,
+            kept("div", *beside, class_="beside"),
+            kept("div", *below, class_="below"),
             class_="lead" + " alone" * (not (drawn and beside)),
         ),
-        tag("p", *closing, class_=f"closing {report.verdict}"),
-        headed("Everything else", *(folded(part.title, _entries(part)) for part in topics.values()), name="more"),
+        tag("p", *_closing(report), class_=f"closing {report.verdict}"),
+        headed("Everything else", *rest, name="more"),
         id="report",
     )
-    skip = tag("a", "Skip to the report", href="#report", class_="skip")
-    title = f"{BADGES[report.badge].word} · {report.title} · {diagnosis.run.name}"
-    sheets, parts = [asset("style.css")], [skip, main]
-    scripts = [Markup(asset(name)) for name in SCRIPTS] if figure else []
-    if figure:
-        sheets.insert(0, asset("uplot/uPlot.min.css"))
-        data = Markup(curves(figure, diagnosis.run, options.against))
-        parts.append(tag("script", data, type="application/json", id="curves"))
-    parts += [tag("script", script) for script in scripts]
-    return f"{opening(title, Markup(''.join(sheets)), scripts, (style(),))}{joined(parts)}{CLOSING}"
+
+
+def _closing(report: Report) -> Iterator[Markup]:
+    """Yield the last line: the verdict, the command that explains it, and its page of the documents."""
+    yield tag("strong", report.closing)
+    if report.finding:
+        yield tag("code", f"stabtree explain {report.node}")
+    if report.finding and report.finding.leaf.page:
+        yield tag("a", "about this failure", href=report.finding.leaf.page, rel="noopener")
 
 
 def headed(title: str, *children: str, name: str) -> Markup:
@@ -192,8 +209,9 @@ def badge(verdict: str) -> Markup:
 def charts(drawn: Mapping[str, Figure | None], title: str = "Charts", keys: Sequence[Markup] = ()) -> Markup:
     """Return a section with figures by their class, below the entries of their legend; nothing without one."""
     shown = [tag("div", Markup(svg(figure)), class_=kind) for kind, figure in drawn.items() if figure is not None]
-    legend = tag("ul", *keys, class_="legend") if keys and shown else NOTHING
-    return headed(title, legend, *shown, name="charts")
+    if not shown:
+        return NOTHING
+    return headed(title, kept("ul", *keys, class_="legend"), *shown, name="charts")
 
 
 def key(kind: str, words: str) -> Markup:
@@ -202,7 +220,7 @@ def key(kind: str, words: str) -> Markup:
 
 
 def _paragraph(text: str, kind: str) -> Markup:
-    return tag("p", prose(text), class_=kind) if text else NOTHING
+    return kept("p", prose(text), class_=kind)
 
 
 def _to_act(part: Topic) -> Markup:
@@ -218,14 +236,13 @@ def _to_act(part: Topic) -> Markup:
 def _entries(section: Topic) -> Markup:
     """Return what a section holds as a list, or as paragraphs."""
     if section.mark == PARAGRAPH:
-        return joined(
-            _paragraph(entry.text, "why" if entry is section.entries[0] else "quiet") for entry in section.entries
-        )
+        first, *others = section.entries
+        return joined([_paragraph(first.text, "why"), *(_paragraph(entry.text, "quiet") for entry in others)])
     rows = []
     for entry in section.entries:
-        text, strong = prose(entry.text), prose(entry.strong)
-        shown = Markup(text.replace(strong, tag("strong", strong), 1)) if strong else text
-        head = tag("span", entry.head, class_=f"head {entry.style.replace(' ', '-')}") if entry.head else NOTHING
+        before, strong, after = map(prose, entry.parts())
+        shown = joined([before, kept("strong", strong), after])
+        head = kept("span", entry.head, class_=f"head {entry.style.replace(' ', '-')}")
         rows.append(tag("li", head, tag("div", tag("p", shown), *(_paragraph(line, "quiet") for line in entry.below))))
     kind = "entries" + " headed" * any(entry.head for entry in section.entries)
     return tag("ol" if section.mark == NUMBER else "ul", *rows, class_=kind)
