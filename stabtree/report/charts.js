@@ -102,7 +102,7 @@ function chart(strip, index) {
     cursor: { y: false, drag: { x: true, y: false, dist: 4, setScale: false }, sync: { key: "run", scales: ["x", null], filters: { pub: (kind) => kind === "mousemove" || kind === "mouseleave" } } },
     scales: { x: { time: false, range: () => shown }, y: { distr: strip.log ? 3 : 1, range: range(strip) } },
     axes: [{ ...axis, size: end ? AXIS : 0, values: (_, steps) => steps.map((step) => (end ? count(step) : "")), incrs: [1, 2, 5].flatMap((one) => Array.from({ length: 16 }, (_, power) => one * 10 ** power)).sort((a, b) => a - b) },
-      { ...axis, size: SIDE, space: 30, ...(strip.log && { splits, filter: (_, values) => values }), values: (_, values) => values.map((one) => (one === null ? "" : short(one))) }],
+      { ...axis, size: SIDE, space: 30, ...(strip.log && { splits, filter: (_, values) => values }), values: (_, values) => values.map((one) => (one === null || strip.rows[1].every((row) => row === null) ? "" : short(one))) }],
     series: [{}, line("curve"), ...(strip.good ? [line("behind")] : [])],
     hooks: {
       drawClear: [behind], draw: [over(strip, index)], setCursor: [told],

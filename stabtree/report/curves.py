@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 MAX_POINTS = 4000  # of all charts together: the page stays below 250 kB
 MARGIN = 0.15  # of the stretch that is shown enlarged, left free on both sides
+WIDE = 0.8  # of the run: what covers more of it is not worth enlarging
 MAX_NAME = 80  # characters
 ANCHORS = ("onset", "restart", "doubt")  # what stays in the picture when it is enlarged, with the first event
 
@@ -63,7 +64,10 @@ def enlarged(figure: Figure) -> list[float]:
         return []
     low, high = min(steps), max(steps)
     margin = max(MARGIN * (high - low), 5)
-    return [max(low - margin, figure.first_step), min(high + 2 * margin, figure.last_step)]
+    near = [max(low - margin, figure.first_step), min(high + 2 * margin, figure.last_step)]
+    if near[1] - near[0] > WIDE * (figure.last_step - figure.first_step):
+        return []
+    return near
 
 
 def _rows(series: Series, near: Sequence[float], most: int, gaps: Sequence[Gap]) -> list[list[float | None]]:

@@ -61,7 +61,7 @@ class Tick(StrEnum):
     SKIPPED = "skipped"  # it does not apply to this run
 
 
-TICK_SIGNS = {Tick.PASSED: "✓", Tick.FOUND: "✗", Tick.OPEN: "?", Tick.SKIPPED: "–"}
+TICK_WORDS = {Tick.FOUND: "found", Tick.PASSED: "not found", Tick.OPEN: "not judged", Tick.SKIPPED: "not asked"}
 
 Piece = tuple[str, str]
 """A text and its style: one of `page.STYLES`, or what rich understands."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from itertools import groupby, product
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -20,9 +20,10 @@ from stabtree.report.rows import HASHES, distinct
 from stabtree.report.words import by_group, in_order
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from stabtree.common.lazy import Bools, Floats, Ints
+    from stabtree.diagnosis.restart import Restart
     from stabtree.diagnosis.result import Diagnosis, Incident
     from stabtree.report.page import Line, Piece
     from stabtree.run import Gap, Run, Series
@@ -124,34 +125,46 @@ def whole_figure(diagnosis: Diagnosis, finding: Incident | None, against: Run | 
     Of a run in which nothing stands out it has each outcome, rate and gradient that was logged. The curves of a
     healthy run to hold it `against` lie behind.
     """
-    onset, chosen = finding.onset_step if finding else None, chosen_series(diagnosis, finding)
-    if finding is None or onset is None or not finding.is_alarm:
+    alarm = finding if finding and finding.is_alarm and finding.onset_step is not None else None
+    chosen = chosen_series(diagnosis, finding)
+    if alarm is None:
         chosen = distinct([*logged(diagnosis.run), *chosen])[:MAX_LOGGED]
     drawn = figure(diagnosis, finding, COLUMNS, chosen)
     if drawn is None:
         return None
-    first, last, marks = drawn.first_step, drawn.last_step, list(drawn.marks)
-    events = enumerate(in_order(diagnosis.timeline), 1)
+    events, leads, marks = enumerate(in_order(diagnosis.timeline), 1), "loss", [*drawn.marks]
     marks += (Mark(event.step, "event", f"{number}", event.metric) for number, (event, _) in events)
-    if finding and (restart := finding.restart):
-        shown: Sequence[int] = [step for step in restart.listed or () if first <= step <= last]
-        if not restart.listed and restart.every > 1:
-            begin = max(first + -first % restart.every, 0)
-            shown = range(begin, last + 1, restart.every)  # of any length: it is not gone through
-        if len(shown) <= MAX_CHECKPOINTS:
-            marks += (Mark(step, "checkpoint", f"{step:,}") for step in shown)
-    if finding and onset is not None and finding.is_alarm:
-        if finding.last_good_step is not None and not finding.turns:
-            marks.append(Mark(max(finding.last_good_step, first), "doubt", until=onset))
-        if finding.open:
-            marks.append(Mark(onset, "trouble", until=last))
-    leads = finding.metric if finding and finding.is_alarm else "loss"
+    if finding and finding.restart:
+        marks += _checkpoints(finding.restart, drawn.first_step, drawn.last_step)
+    if alarm:
+        leads = alarm.metric
+        marks += _stretches(alarm, drawn.first_step, drawn.last_step)
     strips = sorted(drawn.strips, key=lambda strip: (strip.metric != leads, strip.metric != "loss"))
     strips[0] = replace(strips[0], tall=True)
-    frame = Frame(first, last, COLUMNS)
     if against is not None:
+        frame = Frame(drawn.first_step, drawn.last_step, COLUMNS)
         strips = [_over(strip, against.find(strip.metric), frame) for strip in strips]
     return replace(drawn, strips=tuple(strips), marks=tuple(marks))
+
+
+def _checkpoints(restart: Restart, first: int, last: int) -> list[Mark]:
+    """Return a mark for each checkpoint between two steps; none where they would hide the axis."""
+    shown: Sequence[int] = [step for step in restart.listed or () if first <= step <= last]
+    if not restart.listed and restart.every > 1:
+        begin = max(first + -first % restart.every, 0)
+        shown = range(begin, last + 1, restart.every)  # of any length: it is not gone through
+    if len(shown) > MAX_CHECKPOINTS:
+        return []
+    return [Mark(step, "checkpoint", f"{step:,}") for step in shown]
+
+
+def _stretches(finding: Incident, first: int, last: int) -> Iterator[Mark]:
+    """Yield the stretch in which a finding began, and the one from there on unless it came back."""
+    onset = finding.onset_step or 0
+    if finding.last_good_step is not None and not finding.turns:
+        yield Mark(max(finding.last_good_step, first), "doubt", until=onset)
+    if finding.open:
+        yield Mark(onset, "trouble", until=last)
 
 
 def _over(strip: Strip, series: Series | None, frame: Frame) -> Strip:
@@ -180,55 +193,60 @@ def figure(
     last = max(int(series.steps[-1]) for series in chosen)
     if first == last:
         return None
-    frame = Frame(first, last, columns, finding.onset_step if finding else None)
-    # Alone a series moved before nothing.
-    groups, leads = len(by_group(diagnosis.timeline)), (event.metric for event in diagnosis.timeline if event.first)
-    leader = next(leads, "") if groups > 1 else ""
+    marks, onset = [], None
+    if finding and finding.restart and finding.restart.checkpoint_step is not None:
+        marks.append(Mark(finding.restart.checkpoint_step, "restart"))
+    if finding and finding.onset_step is not None:
+        onset = finding.onset_step
+        marks.append(Mark(onset, "onset"))
+    inside = sorted((mark for mark in marks if first <= mark.step <= last), key=attrgetter("step"))
+    told = tuple(replace(mark, label=f"{mark.step:,}") for mark in inside)
+    drawn = tuple(_strips(diagnosis, chosen, Frame(first, last, columns, onset)))
+    return Figure(first, last, columns, drawn, told, diagnosis.run.unit)
+
+
+def _strips(diagnosis: Diagnosis, chosen: Sequence[Series], frame: Frame) -> Iterator[Strip]:
+    leader = ""
+    if len(by_group(diagnosis.timeline)) > 1:  # alone a series moved before nothing
+        leader = next((event.metric for event in diagnosis.timeline if event.first), "")
     moved = {event.metric for event in diagnosis.timeline}
     for worst in diagnosis.findings[:1]:
         moved |= {worst.metric, *(item.metric for item in worst.evidence)}
-    strips = []
     for series in chosen:
         gaps = [gap for gap in diagnosis.run.gaps if gap.metric == series.metric]
         strip = drawn_strip(series, frame, gaps=gaps, leads=series.metric == leader)
-        strips.append(replace(strip, moved=series.metric in moved or bool(strip.bad.any())))
-    steps = []
-    if finding and finding.restart and finding.restart.checkpoint_step is not None:
-        steps.append((finding.restart.checkpoint_step, "restart"))
-    if finding and finding.onset_step is not None:
-        steps.append((finding.onset_step, "onset"))
-    steps = sorted((mark for mark in steps if first <= mark[0] <= last), key=itemgetter(0))
-    marks = tuple(Mark(step, kind, f"{step:,}") for step, kind in steps)
-    return Figure(first, last, columns, tuple(strips), marks, diagnosis.run.unit)
+        yield replace(strip, moved=series.metric in moved or bool(strip.bad.any()))
 
 
 def chosen_series(diagnosis: Diagnosis, finding: Incident | None) -> list[Series]:
     """Return the series that moved and those that the finding rests on, with the loss."""
-    run = diagnosis.run
-    own = [item.metric for item in finding.evidence] if finding else []
-    first = [event.metric for event in diagnosis.timeline if event.first]
-    named = dict.fromkeys([*own[:1], *first, *own, *(event.metric for event in diagnosis.timeline)])
-    names = [name for name in named if name != HASHES and run.find(name)]
+    run, own, far = diagnosis.run, list[str](), list[str]()
     if finding:
-        # Columns that nobody knows and that ended at ten times a level of theirs or a tenth, farthest first.
-        described, far = profiles(run), []
-        for name in run.others:
-            ratios = [
-                abs(left.end / left.level) for left in described[name].departures if left.tenfold_step is not None
-            ]
-            if ratios and described[name].shows_training:
-                far.append((-max(max(ratio, 1 / max(ratio, 1e-300)) for ratio in ratios), name))
-        names += [name for _, name in sorted(far) if name not in names]
+        own, far = [item.metric for item in finding.evidence], _far_off(run)
+    first = [event.metric for event in diagnosis.timeline if event.first]
+    named = dict.fromkeys([*own[:1], *first, *own, *(event.metric for event in diagnosis.timeline), *far])
+    names = [name for name in named if name != HASHES and run.find(name)]
     # The loss comes last where it is none of them: a loss that did not move shows nothing.
     wanted = dict.fromkeys([*names[: MAX_STRIPS - 1], "loss", *names])
     held = [series for name in wanted if (series := run.find(name)) is not None]
-    if not held:
-        held = [series for series in run.series.values() if not np.isfinite(series.values).all()]
-    held = distinct(held)
+    held = distinct(held or [series for series in run.series.values() if not np.isfinite(series.values).all()])
     # There is something to see in a series by itself: a course, or a row that is not finite.
     drawn = [series for series in held if len(series) > 1 or not np.isfinite(series.values).all()]
-    loss = [item for item in held if item.metric == "loss" and len(item) == 1 and np.isfinite(item.values).all()]
-    return [*loss, *drawn][:MAX_STRIPS] if drawn else []
+    if not drawn:
+        return []
+    point = [series for series in held if series.metric == "loss" and all(series is not one for one in drawn)]
+    return [*point, *drawn][:MAX_STRIPS]
+
+
+def _far_off(run: Run) -> list[str]:
+    """Return the columns that nobody knows and that ended at ten times a level of theirs or a tenth, farthest first."""
+    described, far = profiles(run), []
+    for name in run.others:
+        left = [item for item in described[name].departures if item.tenfold_step is not None]
+        ratios = [abs(item.end / item.level) for item in left]
+        if ratios and described[name].shows_training:
+            far.append((-max(max(ratio, 1 / max(ratio, 1e-300)) for ratio in ratios), name))
+    return [name for _, name in sorted(far)]
 
 
 def drawn_strip(series: Series, frame: Frame, *, gaps: Sequence[Gap] = (), leads: bool = False) -> Strip:

@@ -18,7 +18,7 @@ from stabtree.measures.registry import finite
 from stabtree.metrics.table import by_name
 from stabtree.report.advice import do_now
 from stabtree.report.explain import reference_to
-from stabtree.report.page import BADGES, CAUSE_SIGNS, TICK_SIGNS
+from stabtree.report.page import BADGES, CAUSE_SIGNS, TICK_WORDS
 from stabtree.report.words import (
     FURTHER,
     answer_word,
@@ -102,6 +102,7 @@ def sections(report: Report) -> list[Topic]:
         Topic("Log next", _texts(report.log_next, *report.how_to_log), PARAGRAPH, background=False),
         Topic("Also found", tuple(map(other_entry, report.also)), background=False),
         Topic("Not checked, and what to log next time", tuple(map(open_entry, report.open)), background=not unjudged),
+        Topic("Checked", tuple(checked(report))),
         Topic("Path", tuple(path(report))),
         Topic(COURSE, tuple(_events(report)), NUMBER),
         Topic("Read on", tuple(links)),
@@ -183,10 +184,17 @@ def _texts(*texts: str) -> tuple[Item, ...]:
 
 
 def meaning(report: Report) -> Iterator[Item]:
-    """Yield what the finding means, how else it shows, and what became of each numbered section."""
+    """Yield what the finding means, and how else it shows."""
+    yield from _texts(report.meaning, report.also_seen)
+
+
+def checked(report: Report) -> Iterator[Item]:
+    """Yield the numbered sections of the tree by what became of them."""
     tree = report.diagnosis.tree
-    ticks = " · ".join(f"§{id_} {TICK_SIGNS[tick]} {tree.section(id_).title}" for id_, tick in report.ticks)
-    yield from _texts(report.meaning, report.also_seen, ticks)
+    for tick, words in TICK_WORDS.items():
+        titles = [tree.section(id_).title for id_, became in report.ticks if became is tick]
+        if titles:
+            yield Item("; ".join(titles), words, "dim")
 
 
 def to_do(report: Report) -> Iterator[Item]:

@@ -10,7 +10,7 @@ from stabtree.diagnosis.missing import PER_GROUP, how_to_log
 from stabtree.diagnosis.result import CauseState
 from stabtree.measures.checkpoints import CheckpointSource
 from stabtree.metrics.role import describe_name
-from stabtree.report.page import TICK_SIGNS, Tick
+from stabtree.report.page import Tick
 from stabtree.report.rows import quoted
 from stabtree.report.words import answer_word, seen
 from stabtree.tree.model import Severity
@@ -233,10 +233,10 @@ def answers_agree_with_evidence(out: Outputs) -> Iterator[str]:
 
 
 def one_tick(out: Outputs) -> Iterator[str]:
-    """A section that HTML, Markdown and the screen tick is not one that JUnit fails, and the reverse."""
+    """A section in which HTML, Markdown and the screen find nothing is not one that JUnit fails, and the reverse."""
     failed = out.junit_sections
     for id_, tick in out.report.ticks:
-        if f"§{id_} {TICK_SIGNS[tick]}" not in out.markdown:
+        if out.diagnosis.tree.section(id_).title not in out.markdown:
             yield f"§{id_} {tick} is not in Markdown"
         if (tick is Tick.FOUND) != (id_ in failed) and not out.diagnosis.ignored:
             yield f"§{id_}: {tick}, JUnit {'fails' if id_ in failed else 'passes'}"
