@@ -3,31 +3,24 @@
 Copies with noise of one run in three formats, one in four with a spike; engines take turns, the best of each counts.
 
     python -m benchmarks.scan
-    python -m benchmarks.scan --engines processes dask
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import logging
 import os
 import pickle
 import subprocess
 import sys
 import tempfile
 import time
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from stabtree.loaders.paths.find import Unit, parts
 from stabtree.tools.fleet.scan import UnitJudge
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 STEPS, SMALL_STEPS, LONG_STEPS = 2000, 200, 20_000
 FORMATS = ("CSV", "JSON lines", "trainer_state.json")  # in the order of `write`
@@ -88,19 +81,6 @@ def costs(top: Path) -> None:
         )
 
 
-@contextmanager
-def engine(name: str, workers: int) -> Iterator[list[str]]:
-    """Yield the options of an engine; the workers of Dask are running already, and have judged a run."""
-    if name != "dask":
-        yield ["--engine", name, "--jobs", str(workers)]
-        return
-    from distributed import LocalCluster
-
-    options = {"dashboard_address": "127.0.0.1:0", "silence_logs": logging.CRITICAL}
-    with LocalCluster(n_workers=workers, threads_per_worker=1, **options) as cluster:
-        yield ["--engine", name, "--scheduler", cluster.scheduler_address]
-
-
 def main() -> None:
     """Print the figures."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
@@ -119,21 +99,11 @@ def main() -> None:
         best = dict.fromkeys(given.engines, float("inf"))
         for _ in range(given.rounds):
             for kind in given.engines:
-                with engine(kind, cores) as options:
-                    words = [
-                        sys.executable,
-                        "-m",
-                        "stabtree",
-                        "scan",
-                        str(folder),
-                        "-q",
-                        "--fail-on",
-                        "never",
-                        *options,
-                    ]
-                    begin = time.perf_counter()
-                    subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
-                    best[kind] = min(best[kind], time.perf_counter() - begin)
+                options = ("--engine", kind, "--jobs", str(cores))
+                words = [sys.executable, "-m", "stabtree", "scan", str(folder), "-q", "--fail-on", "never", *options]
+                begin = time.perf_counter()
+                subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
+                best[kind] = min(best[kind], time.perf_counter() - begin)
         for kind, seconds in best.items():
             rate = given.runs / seconds
             print(f"{kind}: {given.runs:,} runs of {STEPS:,} steps in {seconds:.1f} s, {rate:.0f} a second")

@@ -52,8 +52,7 @@ class WorkOptions(Struct, frozen=True):
 
     worst: Annotated[int | None, option(OUTPUT, "--worst N", "Show only the N worst runs (default: 20).")] = None
     jobs: Annotated[int | None, option(INPUT, "-j, --jobs N", "Number of processes (default: one per core).")] = None
-    engine: Annotated[str, option(INPUT, "--engine NAME", "Where to run: processes, serial or dask.")] = "processes"
-    scheduler: Annotated[str, option(INPUT, "--scheduler ADDRESS", "The Dask scheduler for --engine dask.")] = ""
+    engine: Annotated[str, option(INPUT, "--engine NAME", "Where to run: processes or serial.")] = "processes"
 
 
 EPILOG = """\b
@@ -94,7 +93,6 @@ def scan(
             ends=stretch_of(read.steps),
             jobs=work.jobs,
             engine=work.engine,
-            address=work.scheduler,
             documents=not {JSON, JSONL}.isdisjoint(targets.values()),
             tell=tell,
             **reading(read, effective.settings),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import multiprocessing
 import os
 import signal
@@ -18,11 +17,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from stabtree._version import __version__
 from stabtree.common.answer import UNKNOWN
 from stabtree.common.errors import StabtreeError, too_little_memory
 from stabtree.common.lazy import np
-from stabtree.common.text import clean, masked, near
+from stabtree.common.text import clean, near
 from stabtree.judging.judge import Judging
 from stabtree.judging.verdict import Outcome
 from stabtree.loaders import check_options
@@ -47,8 +45,6 @@ if TYPE_CHECKING:
 READING = {*LoadOptions.__struct_fields__, "ranks"}
 AHEAD = 3  # batches for each worker that are under way or waiting for it
 BATCH = 8  # units, or logs, that go to a worker at once
-REACHED_SECONDS, WORKER_SECONDS = 5, 20
-RETRIES = 2  # of a batch that raised an error; of one whose worker died Dask itself says how often
 
 
 class Fleet(Struct, frozen=True):
@@ -98,7 +94,6 @@ def scan(
     ends: Ends | None = None,
     jobs: int | None = None,
     engine: str = "processes",
-    address: str = "",
     documents: bool = True,
     tell: Callable[[Sequence[Record], Counter[str], int], None] | None = None,
     **how: Any,
@@ -113,8 +108,7 @@ def scan(
         judging: how runs are judged; as `diagnose` does where not given.
         ends: the first and the last step that are judged.
         jobs: processes; as many as there are cores where not given.
-        engine: what does the work: `processes`, `serial` or `dask`.
-        address: of the scheduler of Dask.
+        engine: what does the work: `processes`, or `serial` for this process.
         documents: whether each run has its JSON as `data`, which costs as much time as judging it.
         tell: called with the runs of each unit when they are judged, all so far by badge, and how many units wait.
         how: how logs are read: options of `load_run`.
@@ -125,7 +119,7 @@ def scan(
     Raises:
         StabtreeError: where an argument is wrong.
     """
-    _check(paths, engine, address, jobs, how)
+    _check(paths, engine, jobs, how)
     judging = judging or Judging()
     nothing = Series("loss", np.zeros(0, dtype=np.int64), np.zeros(0), "loss")
     judging.diagnosed(Run("nothing", {"loss": nothing}))  # refuses rules that no run can be judged by
@@ -139,7 +133,7 @@ def scan(
     waiting = deque((*units, *dict.fromkeys(far)))
     stopped = False
     try:
-        with closing(results(judge, waiting, engine, jobs or cores, address)) as stream:
+        with closing(results(judge, waiting, engine, jobs or cores)) as stream:
             for judged in stream:
                 records += judged.records
                 outside += judged.outside
@@ -152,7 +146,7 @@ def scan(
     return Fleet(tuple(worst_first(records)), stopped, outside)
 
 
-def _check(paths: Sequence[Any], engine: str, address: str, jobs: int | None, how: Mapping[str, Any]) -> None:
+def _check(paths: Sequence[Any], engine: str, jobs: int | None, how: Mapping[str, Any]) -> None:
     """Refuse what a scan is asked for and can't do, before anything is read."""
     for path in paths or ("",):
         if not isinstance(path, str | os.PathLike) or str(path) in ("", "-"):
@@ -160,9 +154,6 @@ def _check(paths: Sequence[Any], engine: str, address: str, jobs: int | None, ho
             raise StabtreeError(f"{clean(repr(path), 60)} names no folder", where="scan", hint=hint)
     if engine not in _ENGINES:
         raise StabtreeError(f"{clean(repr(engine), 60)} is not an engine", where="--engine", hint=", ".join(_ENGINES))
-    if address and engine != "dask":
-        hint = "add --engine dask, or leave it out"
-        raise StabtreeError(f"--engine {engine} has no scheduler", where="--scheduler", hint=hint)
     if jobs is not None and jobs < 1:
         raise StabtreeError(f"{jobs} is too few", where="--jobs", hint="give a number from 1 on")
     for name in how.keys() - READING:
@@ -244,7 +235,7 @@ def _shown(error: Exception) -> StabtreeError:
 # ---- the work, handed to workers
 
 
-def results(judge: UnitJudge, waiting: deque[Unit], engine: str, jobs: int, address: str = "") -> Generator[Judged]:
+def results(judge: UnitJudge, waiting: deque[Unit], engine: str, jobs: int) -> Generator[Judged]:
     """Yield what became of each unit as soon as it is there; where a worker dies, go on with new ones.
 
     Args:
@@ -252,12 +243,11 @@ def results(judge: UnitJudge, waiting: deque[Unit], engine: str, jobs: int, addr
         waiting: the units, to which those that are found below them are added.
         engine: the name of the engine.
         jobs: processes.
-        address: of the scheduler of Dask.
     """
     suspects: deque[Unit] = deque()  # of a worker that died
     seen: set[str] = set()
     while waiting or suspects:
-        with _ENGINES[engine](1 if suspects else jobs, address) as (pool, workers):
+        with _ENGINES[engine](1 if suspects else jobs) as (pool, workers):
             alone = bool(suspects)
             together = _together(pool, workers, judge, waiting, suspects)
             for judged in _one_by_one(pool, judge, suspects) if alone else together:
@@ -363,7 +353,7 @@ def _undisturbed() -> Iterator[None]:
 
 
 @contextmanager
-def _processes(jobs: int, _address: str) -> Iterator[tuple[Executor, int]]:
+def _processes(jobs: int) -> Iterator[tuple[Executor, int]]:
     """Yield a pool of processes of this machine, and how many calls it runs together."""
     method = "spawn"
     if sys.platform != "win32" and "forkserver" in multiprocessing.get_all_start_methods():
@@ -399,54 +389,7 @@ def _begin() -> None:
     threading.Thread(target=end, daemon=True).start()
 
 
-@contextmanager
-def dask(_jobs: int, address: str) -> Iterator[tuple[Executor, int]]:
-    """Yield an executor on the workers of a cluster that is running already, and how many calls it runs together.
-
-    Args:
-        address: where its scheduler listens, such as `tcp://10.0.0.5:8786`.
-
-    Raises:
-        StabtreeError: where Dask is not installed, no scheduler answers, it has no workers, or a worker has another
-            version of stabtree or none.
-    """
-    if not address:
-        problem, hint = "needs the address of a scheduler", "add --scheduler tcp://HOST:8786"
-        raise StabtreeError(problem, where="--engine dask", hint=hint)
-    try:
-        from distributed import Client
-    except ImportError:
-        problem, hint = "needs the package distributed", "type `pip install 'stabtree[dask]'`"
-        raise StabtreeError(problem, where="--engine dask", hint=hint) from None
-    where = f"--scheduler {clean(masked(address))}"
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what goes wrong raises exceptions
-    try:
-        client = Client(address, timeout=REACHED_SECONDS, set_as_default=False)
-    except (OSError, ValueError, TypeError) as error:
-        problem = f"no Dask scheduler answers: {clean(masked(str(error)), 120)}"
-        hint = "check the address, and that `dask scheduler` runs there"
-        raise StabtreeError(problem, where=where, hint=hint) from None
-    with client:
-        try:
-            client.wait_for_workers(1, timeout=WORKER_SECONDS)  # those that died are started again
-        except TimeoutError:
-            problem = f"the scheduler has no workers, after {WORKER_SECONDS} seconds"
-            raise StabtreeError(problem, where=where, hint="start some: dask worker ADDRESS") from None
-        for worker, version in client.run(_version, on_error="return").items():
-            if version != __version__:
-                has = f"has stabtree {clean(version, 40)}" if isinstance(version, str) else "can't import stabtree"
-                hint = "type `pip install .` in the same checkout where the workers run, and start them again"
-                problem = f"a worker on {clean(worker)} {has}, this machine has {__version__}"
-                raise StabtreeError(problem, where=where, hint=hint)
-        yield client.get_executor(pure=False, retries=RETRIES), sum(client.nthreads().values())
-
-
-def _version() -> str:
-    return __version__
-
-
-_ENGINES: dict[str, Callable[[int, str], AbstractContextManager[tuple[Executor, int]]]] = {
+_ENGINES: dict[str, Callable[[int], AbstractContextManager[tuple[Executor, int]]]] = {
     "processes": _processes,
-    "serial": lambda _jobs, _address: nullcontext((_Inline(), 1)),
-    "dask": dask,
+    "serial": lambda _jobs: nullcontext((_Inline(), 1)),
 }

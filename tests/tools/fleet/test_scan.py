@@ -176,7 +176,6 @@ def test_a_notebook_shows_a_card(tmp_path: Path) -> None:
     [
         ("jobs", 0, "0 is too few"),
         ("engine", None, "None is not an engine"),
-        ("address", "tcp://127.0.0.1:8786", "has no scheduler"),
         ("colums", {}, "did you mean 'columns'"),
         ("format", "nonsense", "not a format"),
         ("rerun", "x", "not an option of a scan"),
@@ -199,7 +198,6 @@ def test_an_odd_value_is_an_error_of_ours(name: str, value: Any, problem: str) -
     [
         (("--worst", "0"), "0 is too few"),
         (("--set", "Q9.9.x=1"), "Q9.9"),
-        (("--scheduler", "tcp://127.0.0.1:1"), "add --engine dask"),
     ],
 )
 def test_what_is_typed_wrong_is_told_once(options: tuple[str, ...], problem: str, tmp_path: Path) -> None:
