@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,17 +15,20 @@ from stabtree.cli.options import (
     OutputOptions,
     Paths,
     ReadOptions,
+    WorkOptions,
     effective_settings,
     judging_with_baseline,
-    loaded_runs,
     reading,
+    tell_of_links,
 )
-from stabtree.cli.output import deliver, protect_log, protect_rules, protect_run, summarize, wanted, with_lines
+from stabtree.cli.output import deliver, protect_log, protect_rules, protect_run, summarize, wanted
 from stabtree.cli.terminal import Busy, notify, screen
+from stabtree.common import extensions
 from stabtree.common.answer import NO, UNKNOWN, YES
 from stabtree.common.errors import StabtreeError
 from stabtree.report.outputs import (
     CSV,
+    DEFAULT_OPTIONS,
     HEADLINE,
     HTML,
     JSON,
@@ -51,7 +55,8 @@ if TYPE_CHECKING:
 EPILOG = """\b
 Examples:
   stabtree run.csv                       one run; `diagnose` may be left out
-  stabtree 'sweep/*' -q                  one line for each run
+  stabtree runs -o runs.csv              a table of all runs below a folder
+  stabtree runs --output jsonl           a line for each run, once it is judged
   tail -n 5000 train.log | stabtree -    standard input
   stabtree run.csv --dtype fp16 --json   for machines
 
@@ -77,46 +82,86 @@ def diagnose(
     read: ReadOptions = ReadOptions(),  # noqa: B008 - frozen
     judge: JudgeOptions = JudgeOptions(),  # noqa: B008
     out: OutputOptions = OutputOptions(),  # noqa: B008
+    work: WorkOptions = WorkOptions(),  # noqa: B008
 ) -> None:
-    """Find what went wrong in a run: the path through the tree, the cause, the fix, the checkpoint to restart from."""
+    """Find what went wrong in a run: the path through the tree, the cause, the fix, the checkpoint to restart from.
+
+    Of several runs, or of a folder of them, it is a table with the worst first, grouped by what was found, and with the
+    settings in which they differ. `stabtree scan` is another name of this command.
+    """
+    from stabtree.loaders import find_runs
+    from stabtree.loaders.paths.joined import cut, stretch_of
     from stabtree.report.outputs import RenderOptions
 
     effective = effective_settings(read, judge)
     targets = wanted(out)
     judging = judging_with_baseline(effective.settings, judge)
-    busy = Busy(wanted=not judge.interactive and targets.get(None) not in (HEADLINE, JSON, JSONL, CSV))
-    with busy.doing(f"reading {', '.join(paths)}"):
-        loaded = loaded_runs(paths, read, effective.settings)
-        other = _rerun(paths, read, effective.settings)
-    alone = {"--rerun": read.rerun, "--interactive": judge.interactive}
-    given = [name for name, value in alone.items() if value]
-    given += [f"--output {name}" for name in targets.values() if name not in names(RUNS)]
-    if given and len(loaded) > 1:
-        raise StabtreeError(f"goes with one run, these are {len(loaded)}", where=given[0], hint="name one of them")
     protect_rules(targets, *judging.rules)
-    outcomes = []
-    for item in loaded:
-        item = _completed(item, other, targets)  # noqa: PLW2901 - the same
-        with busy.doing(f"judging {item.name}"):
-            outcomes.append(with_lines(judging.outcome(item, asker if judge.interactive else None), targets))
-    code = effective.exit_code(outcomes)
+    for flag, value in {"--jobs": work.jobs, "--worst": work.worst}.items():
+        if value is not None and value < 1:
+            raise StabtreeError(f"{value} is too few", where=flag, hint="type a number from 1 up")
+    busy = Busy(wanted=not judge.interactive and targets.get(None) not in (HEADLINE, JSON, JSONL, CSV))
+    ends = stretch_of(read.steps)
+    most = 1.0
+    if read.run_name is not None:  # any of them may be it
+        most = math.inf
+    with busy.doing(f"reading {', '.join(paths)}"):
+        found = find_runs(*paths, ranks=read.ranks, most=most, **reading(read, effective.settings))
+        other = _rerun(paths, read, effective.settings)
     look = RenderOptions(
         full=out.full,
         plots=not out.no_plots,
-        exit_code=code,
         fail_on=effective.levels,
         accept_partial=effective.accept_partial,
+        worst=work.worst or DEFAULT_OPTIONS.worst,
     )
-    if len(outcomes) > 1:
-        deliver(RUNS, outcomes, targets, look)
-        for outcome in outcomes:  # outputs of several runs have no room for it
-            for text in () if isinstance(outcome.found, StabtreeError) else outcome.found.acceptance_notes:
-                notify(f"note: {outcome.name}: {text}")
-    else:
-        _deliver_one(outcomes[0], targets, look, quiet=out.quiet)
-    summarize(outcomes, targets, look)
+    several = len(found.loaded) != 1 or bool(found.further)
+    _check_fit(read, judge, out, work, targets, several=several)
+    if several:
+        judge_many = extensions.function("judge_many")
+        how = {"judging": judging, "ends": ends, "jobs": work.jobs, "targets": targets, "look": look}
+        judge_many(paths, found, read, effective, **how)
+        return
+    tell_of_links(found.outside)
+    item = _completed(cut(found.loaded[0], ends), other, targets)
+    with busy.doing(f"judging {item.name}"):
+        outcome = judging.outcome(item, asker if judge.interactive else None)
+    code = effective.exit_code([outcome])
+    look = replace(look, exit_code=code)
+    _deliver_one(outcome, targets, look, quiet=out.quiet)
+    summarize([outcome], targets, look)
     if code:
         raise typer.Exit(code)
+
+
+def _check_fit(
+    read: ReadOptions,
+    judge: JudgeOptions,
+    out: OutputOptions,
+    work: WorkOptions,
+    targets: Mapping[Path | None, str],
+    *,
+    several: bool,
+) -> None:
+    """Refuse what makes no sense of one run, or of several.
+
+    Raises:
+        StabtreeError: where something of that kind was typed.
+    """
+    if not several:
+        if work.worst is not None:
+            raise StabtreeError("goes with several runs, this is one", where="--worst", hint="leave it out")
+        return
+    alone = {
+        "--rerun": read.rerun,
+        "--interactive": judge.interactive,
+        "--checkpoints": read.checkpoints,
+        "--full": out.full,
+    }
+    given = [name for name, value in alone.items() if value]
+    given += [f"--output {name}" for name in targets.values() if name not in names(RUNS)]
+    if given:
+        raise StabtreeError("goes with one run, these are several", where=given[0], hint="name one of them")
 
 
 def _rerun(paths: Sequence[str], read: ReadOptions, settings: Settings) -> Run | None:
@@ -160,7 +205,7 @@ def _deliver_one(outcome: Outcome, targets: Mapping[Path | None, str], look: Ren
     found = outcome.found
     if isinstance(found, StabtreeError):
         services = {target: name for target, name in targets.items() if name in SERVICES}
-        deliver(RUNS, [outcome], services, look)
+        deliver(RUN, [outcome], services, look)
         summarize([outcome], services, look)
         raise found
     deliver(RUN, found, targets, look)

@@ -18,6 +18,7 @@ from stabtree.report.page import BADGES, Page, clipped, counted, in_lines, new_p
 from stabtree.report.screen import one_line
 from stabtree.report.words import accepted_notes, badge, finding_title, ignored_counts
 from stabtree.report.words import headline as headline_of
+from stabtree.tools.fleet.record import record_of
 from stabtree.tree.model import Severity
 
 if TYPE_CHECKING:
@@ -235,7 +236,7 @@ def _closing(found: Diagnosis, exit_code: int | None) -> str:
 def headline(outcomes: Sequence[Outcome], look: RenderOptions = DEFAULT_OPTIONS) -> str:
     """Return one line for each configuration."""
     if len(outcomes) > 1:
-        return str(output(RUNS, HEADLINE)(outcomes, look))
+        return _data(HEADLINE, outcomes, look)
     name, found = outcomes[0]
     return _several(outcomes, look) if isinstance(found, StabtreeError) else one_line(found, name, look)
 
@@ -274,7 +275,7 @@ def markdown(outcomes: Sequence[Outcome], look: RenderOptions = DEFAULT_OPTIONS)
 def _data(kind: str, outcomes: Sequence[Outcome], look: RenderOptions = DEFAULT_OPTIONS) -> str:
     """Return what machines read of runs, of a single one as of a run that is diagnosed alone."""
     if len(outcomes) > 1:
-        return str(output(RUNS, kind)(outcomes, look))
+        return "".join(output(RUNS, kind)([record_of(outcome, outcome.name) for outcome in outcomes], look))
     return str(output(RUN, kind)(cast("Diagnosis", outcomes[0].found), look))
 
 

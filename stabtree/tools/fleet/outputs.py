@@ -1,31 +1,28 @@
-"""Many runs for machines and reports: CSV, a DataFrame, JSON, a line each, Markdown; and all outputs of `diagnose`."""
+"""Many runs for machines and reports: CSV, a DataFrame, JSON, a line each, Markdown."""
 
 from __future__ import annotations
 
 import csv
 import io
 import json
-from functools import partial
 from textwrap import indent
 from typing import TYPE_CHECKING
 
 from stabtree.common.answer import UNKNOWN
-from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean, inert, to_ascii
 from stabtree.judging.verdict import ORDER, UNREAD, Outcome
-from stabtree.report import outputs
 from stabtree.report.contract import SCHEMA
 from stabtree.report.json import inert as inert_json
 from stabtree.report.json import written
 from stabtree.report.markdown import code, escape, folded, paged, table
-from stabtree.report.outputs import CSV, DEFAULT_OPTIONS, HTML, JSON, JSONL, MARKDOWN, SCREEN, RenderOptions, output
-from stabtree.report.page import BADGES, new_page
-from stabtree.tools.fleet.record import record_of, worst_first
-from stabtree.tools.fleet.table import Summary, next_command, screen, word
+from stabtree.report.outputs import DEFAULT_OPTIONS, RenderOptions
+from stabtree.report.page import BADGES
+from stabtree.tools.fleet.record import record_of
+from stabtree.tools.fleet.table import Summary, next_command, word
 from stabtree.tree.model import Severity
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
     import pandas as pd
 
@@ -40,7 +37,6 @@ COLUMNS = (
 MAX_CELL, MAX_LINE = 4000, 400
 MAX_RUNS = 100  # a forge takes some 65,000 characters of a comment
 MAX_GROUPS = 30
-FAILED = (Severity.CRITICAL, Severity.WARNING)  # verdicts of runs that are worth a report behind the groups
 _BEGINS_A_FORMULA = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")  # some take the last four, wide forms, for the first
 
 
@@ -141,50 +137,16 @@ def markdown(records: Iterable[Record], _look: RenderOptions = DEFAULT_OPTIONS) 
     yield paged(*parts)
 
 
-def several(outcomes: Sequence[Outcome], look: RenderOptions, *, name: str) -> str:
-    """Return an output of `diagnose` for several runs: worst first for people, in their own order for machines.
-
-    On a screen and in Markdown the report of one run follows, which stands for the largest group.
-    """
-    rows = []
-    for outcome in outcomes:
-        sources = [] if isinstance(outcome.found, StabtreeError) else outcome.found.run.sources
-        path = next((source.path for source in sources if outcome.name.startswith(f"{source.path} ")), outcome.name)
-        rows.append(record_of(outcome, path, documents=name in (JSON, JSONL)))
-    in_order = rows
-    if name in (SCREEN, MARKDOWN, HTML):
-        rows = worst_first(rows)
-    write = partial(screen, worst=0) if name == SCREEN else output(outputs.RECORDS, name)
-    pieces = list(write(rows, look))
-    summary = Summary(rows)
-    failed = [group for group in summary.groups if group.badge in FAILED]
-    if failed and name in (SCREEN, MARKDOWN):
-        place = {id(record): index for index, record in enumerate(in_order)}
-        largest = max(failed, key=lambda group: (len(group.runs), max(place[id(run)] for run in group.runs)))
-        chosen = largest.runs[0]
-        why = "the latest that failed" if len(failed) > 1 else "the only one that failed"
-        if len(largest.runs) > 1:
-            why = f"the first of {len(largest.runs):,} in the largest group"
-        text = f"In full: {summary.name(chosen)}, {why}"
-        if name == SCREEN:
-            page = new_page(look)
-            page.line((text, "heading"))
-            text = page.text().rstrip()
-        report = output(outputs.RUN, name)(outcomes[place[id(chosen)]].found, look)
-        above = pieces.pop(0).rstrip("\n")
-        # The command to copy stays the last line of a screen.
-        shown = escape(text) if name == MARKDOWN else text
-        pieces = [f"{above}\n\n{shown}\n\n{report}", *(f"\n{line}" for line in pieces)]
-    return "".join(pieces)
+def one_jsonl(diagnosis: Diagnosis, look: RenderOptions = DEFAULT_OPTIONS) -> str:
+    """Return a run that is diagnosed alone as a line of JSON, as of many runs."""
+    return "".join(jsonl([_record(diagnosis)], look))
 
 
-def one(diagnosis: Diagnosis, look: RenderOptions, *, name: str) -> str:
-    """Return an output of `diagnose` for one run that is as that of many: its line of JSON, its row below a header."""
+def one_csv(diagnosis: Diagnosis, look: RenderOptions = DEFAULT_OPTIONS) -> str:
+    """Return a run that is diagnosed alone as its row below a header, as of many runs."""
+    return "".join(csv_lines([_record(diagnosis)], look))
+
+
+def _record(diagnosis: Diagnosis) -> Record:
     path = next((source.path for source in diagnosis.run.sources), diagnosis.run.name)
-    return several([Outcome(path, diagnosis)], look, name=name)
-
-
-several_screen, several_html, several_markdown, several_headline, several_json, several_jsonl, several_csv = (
-    partial(several, name=name) for name in (SCREEN, HTML, MARKDOWN, outputs.HEADLINE, JSON, JSONL, CSV)
-)
-one_jsonl, one_csv = partial(one, name=JSONL), partial(one, name=CSV)
+    return record_of(Outcome(path, diagnosis), path)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from stabtree.judging.verdict import Outcome
     from stabtree.run import Run
+    from stabtree.tools.ci.services import Told
 
 STRETCHES = 16  # of a small line, each with its lowest and its highest value
 MAX_PROBLEM, MAX_PATH = 90, 4096
@@ -68,6 +69,8 @@ class Record(Struct, frozen=True):
         packed: its JSON, compressed; empty where it was not asked for.
         fault: whether stabtree itself failed.
         seconds: how long reading and judging took.
+        outdated: what became of findings that were accepted.
+        told: what services are told of it; None where they are told nothing.
     """
 
     path: str
@@ -96,6 +99,8 @@ class Record(Struct, frozen=True):
     packed: bytes = b""
     fault: bool = False
     seconds: float = 0.0
+    outdated: tuple[str, ...] = ()
+    told: Told | None = None
 
     @property
     def name(self) -> str:
@@ -162,6 +167,7 @@ def record_of(
         files=tuple(source.path for source in run.sources),
         packed=packed,
         seconds=seconds,
+        outdated=found.acceptance_notes,
     )
     if main is None:
         names = found.log_next[0].names if found.log_next and not found.findings else ()

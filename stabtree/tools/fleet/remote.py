@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import io
+import math
+import os
 import pickle
 import re
 import tempfile
 from contextlib import ExitStack, contextmanager
 from importlib import import_module
-from itertools import filterfalse
+from itertools import chain, filterfalse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote
@@ -19,16 +21,15 @@ from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean, hidden, masked, stays_inside
 from stabtree.loaders import Loaded, load_runs
 from stabtree.loaders.folder import SETTINGS
-from stabtree.loaders.paths.find import MAX_TOGETHER, Unit, is_hidden, is_log, may_be_log
+from stabtree.loaders.paths.find import MAX_TOGETHER, Unit, expanded, is_hidden, is_log, may_be_log, units_of
 from stabtree.loaders.paths.load import Contents, contents
+from stabtree.loaders.paths.read import LoadOptions
 from stabtree.loaders.paths.stored import with_inputs
 from stabtree.loaders.source import ADDRESS
 from stabtree.run import Run
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from stabtree.loaders.paths.read import LoadOptions
+    from collections.abc import Iterator, Mapping
 
 T = TypeVar("T")
 CHECK = "check the address, and that you may read there"
@@ -108,12 +109,25 @@ def read_remote(unit: Unit, options: LoadOptions) -> Contents:
         return Contents((*_renamed(loaded, names), *refused))
 
 
-def fetched_runs(*paths: str, **how: Any) -> Sequence[Loaded]:
-    """Return the runs at paths and addresses, for a command that reads a few of them, named by their addresses.
+def fetched_runs(*paths: str, most: float, ranks: bool, **how: Any) -> Contents:
+    """Return the runs at paths and addresses, named by their addresses; of many the folders that hold them.
+
+    Args:
+        paths: paths and addresses.
+        most: as of `find_runs`: a folder is read alone, and what is more is not read.
+        ranks: whether all paths are the ranks of one run.
+        how: as of `load_run`.
 
     Raises:
         StabtreeError: where one can't be reached, or an option of `load_runs` is wrong.
     """
+    if most < math.inf and not ranks:
+        near = units_of(list(chain.from_iterable(expanded(path) for path in paths if not is_address(path))))
+        units = [*near, *dict.fromkeys(chain.from_iterable(address_units(path) for path in paths if is_address(path)))]
+        if len(units) == 1:
+            return read_remote(units[0], LoadOptions(**how))
+        roots = tuple(os.path.realpath(unit.folder) for unit in near if not unit.files)
+        return Contents(further=tuple(units), roots=roots)
     with ExitStack() as stack:
         places, names, refused = list[str](), dict[str, str](), list[Loaded]()
         for path in paths:
@@ -126,7 +140,8 @@ def fetched_runs(*paths: str, **how: Any) -> Sequence[Loaded]:
                 names |= more_names
                 refused += more_refused
         try:
-            return [*_renamed([with_hashes(item) for item in load_runs(*places, **how)], names), *refused]
+            loaded = load_runs(*places, ranks=ranks, **how)
+            return Contents((*_renamed([with_hashes(item) for item in loaded], names), *refused))
         except StabtreeError as error:
             raise _renamed(error, names) from None
 

@@ -10,7 +10,8 @@ import threading
 import time
 from collections import Counter, deque
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import closing, contextmanager
+from itertools import chain
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -24,25 +25,26 @@ from stabtree.common.text import clean, near
 from stabtree.judging.judge import Judging
 from stabtree.judging.verdict import Outcome
 from stabtree.loaders import check_options
-from stabtree.loaders.paths.find import Unit, expanded, is_copy, is_log, listed, place, real_path, units_of
+from stabtree.loaders.paths.find import Unit, is_copy, is_log, listed, place, real_path
 from stabtree.loaders.paths.joined import cut
-from stabtree.loaders.paths.load import contents
+from stabtree.loaders.paths.load import Contents, contents, find_runs
 from stabtree.loaders.paths.read import LoadOptions
 from stabtree.run import Run, Series
 from stabtree.tools.fleet.record import Record, record_of, worst_first
-from stabtree.tools.fleet.remote import address_units, is_address, read_remote, with_hashes
+from stabtree.tools.fleet.remote import is_address, read_remote, with_hashes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-    from contextlib import AbstractContextManager
     from pathlib import Path
 
     import pandas as pd
 
     from stabtree.loaders import Loaded
     from stabtree.loaders.paths.joined import Ends
+    from stabtree.report.outputs import RenderOptions
 
 READING = {*LoadOptions.__struct_fields__, "ranks"}
+ALONE = 1  # run that is read by this process, to see whether there are more
 AHEAD = 3  # batches for each worker that are under way or waiting for it
 BATCH = 8  # units, or logs, that go to a worker at once
 
@@ -82,7 +84,7 @@ class Fleet(Struct, frozen=True):
         from stabtree.report.card import card
         from stabtree.tools.fleet.table import Summary
 
-        told, more = Summary(self.records), "All runs: `fleet.to_frame()`, or `stabtree scan FOLDER -o runs.html`"
+        told, more = Summary(self.records), "All runs: `fleet.to_frame()`, or `stabtree FOLDER -o runs.html`"
         badge = told.records[0].badge if told.records else UNKNOWN
         rows = [f"{told.name(run)}: {run.title}" for run in told.records[:5]]
         return card(badge, ("", told.headline, told.where), None, rows, more)
@@ -93,8 +95,9 @@ def scan(
     judging: Judging | None = None,
     ends: Ends | None = None,
     jobs: int | None = None,
-    engine: str = "processes",
     documents: bool = True,
+    found: Contents | None = None,
+    services: RenderOptions | None = None,
     tell: Callable[[Sequence[Record], Counter[str], int], None] | None = None,
     **how: Any,
 ) -> Fleet:
@@ -107,9 +110,10 @@ def scan(
         paths: folders, files, patterns, addresses.
         judging: how runs are judged; as `diagnose` does where not given.
         ends: the first and the last step that are judged.
-        jobs: processes; as many as there are cores where not given.
-        engine: what does the work: `processes`, or `serial` for this process.
+        jobs: processes; 1 for this one alone, as many as there are cores where not given.
         documents: whether each run has its JSON as `data`, which costs as much time as judging it.
+        found: what `find_runs` read of the paths, and what is still to be read.
+        services: how what services are told of each run looks; None where none is told.
         tell: called with the runs of each unit when they are judged, all so far by badge, and how many units wait.
         how: how logs are read: options of `load_run`.
 
@@ -119,22 +123,20 @@ def scan(
     Raises:
         StabtreeError: where an argument is wrong.
     """
-    _check(paths, engine, jobs, how)
+    _check(paths, jobs, how)
     judging = judging or Judging()
     nothing = Series("loss", np.zeros(0, dtype=np.int64), np.zeros(0), "loss")
     judging.diagnosed(Run("nothing", {"loss": nothing}))  # refuses rules that no run can be judged by
-    far = [unit for path in map(str, paths) if is_address(path) for unit in address_units(path)]
-    units = units_of([found for path in map(str, paths) if not is_address(path) for found in expanded(path)])
-    roots = tuple(os.path.realpath(unit.folder) for unit in units if not unit.files)
-    judge = UnitJudge(judging, how, roots, ends, documents)
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    records, outside = list[Record](), list[str]()
+    found = found or find_runs(*paths, most=ALONE, **how)
+    judge = UnitJudge(judging, how, found.roots, ends, documents, services)
+    records, outside = list[Record](), [*found.outside]
     counts: Counter[str] = Counter()
-    waiting = deque((*units, *dict.fromkeys(far)))
+    waiting = deque(found.further)
     stopped = False
     try:
-        with closing(results(judge, waiting, engine, jobs or cores)) as stream:
-            for judged in stream:
+        first = (Judged((judge.record(item),)) for item in found.loaded)
+        with closing(results(judge, waiting, jobs)) as stream:
+            for judged in chain(first, stream):
                 records += judged.records
                 outside += judged.outside
                 counts.update(record.badge for record in judged.records)
@@ -146,14 +148,12 @@ def scan(
     return Fleet(tuple(worst_first(records)), stopped, outside)
 
 
-def _check(paths: Sequence[Any], engine: str, jobs: int | None, how: Mapping[str, Any]) -> None:
+def _check(paths: Sequence[Any], jobs: int | None, how: Mapping[str, Any]) -> None:
     """Refuse what a scan is asked for and can't do, before anything is read."""
     for path in paths or ("",):
-        if not isinstance(path, str | os.PathLike) or str(path) in ("", "-"):
+        if not isinstance(path, str | os.PathLike) or not str(path):
             hint = "name the folder that holds the runs"
             raise StabtreeError(f"{clean(repr(path), 60)} names no folder", where="scan", hint=hint)
-    if engine not in _ENGINES:
-        raise StabtreeError(f"{clean(repr(engine), 60)} is not an engine", where="--engine", hint=", ".join(_ENGINES))
     if jobs is not None and jobs < 1:
         raise StabtreeError(f"{jobs} is too few", where="--jobs", hint="give a number from 1 on")
     for name in how.keys() - READING:
@@ -182,6 +182,7 @@ class UnitJudge(Struct, frozen=True):
         roots: the folders that are scanned, resolved.
         ends: the steps that are judged.
         documents: whether the JSON of each run is wanted.
+        services: how what services are told of a run looks; None where they are told nothing.
     """
 
     judging: Judging = field(default_factory=Judging)
@@ -189,6 +190,7 @@ class UnitJudge(Struct, frozen=True):
     roots: tuple[str, ...] = ()
     ends: Ends | None = None
     documents: bool = True
+    services: RenderOptions | None = None
 
     def __call__(self, units: Sequence[Unit]) -> list[Judged]:
         """Return what became of units, in their order."""
@@ -202,26 +204,34 @@ class UnitJudge(Struct, frozen=True):
             far = is_address(unit.folder)
             found = read_remote(unit, options) if far else contents(unit, options, self.roots)
         except Exception as error:
-            return Judged((_failed(unit, error),))
+            return Judged((self.failed(unit, error),))
         each = (time.perf_counter() - begin) / max(len(found.loaded), 1)
-        return Judged(tuple(self._record(item, each) for item in found.loaded), found.further, found.outside)
+        return Judged(tuple(self.record(item, each) for item in found.loaded), found.further, found.outside)
 
-    def _record(self, item: Loaded, seconds: float) -> Record:
+    def record(self, item: Loaded, seconds: float = 0.0) -> Record:
+        """Return what became of a run that was read, which took so many seconds."""
         begin, fault = time.perf_counter(), False
         try:
             outcome = self.judging.outcome(cut(with_hashes(item) if self.documents else item, self.ends))
         except Exception as error:
             outcome, fault = Outcome(item.name, _shown(error)), not isinstance(error, StabtreeError)
         seconds += time.perf_counter() - begin
-        return record_of(outcome, item.path, documents=self.documents, fault=fault, seconds=seconds)
+        return self._told(outcome, item.path, fault=fault, seconds=seconds)
 
+    def failed(self, unit: Unit, error: Exception) -> Record:
+        """Return the record of a unit that could not be read."""
+        path = clean(unit.path, 4096)
+        if isinstance(error, MemoryError):
+            error = too_little_memory(path)
+        return self._told(Outcome(path, _shown(error)), path, fault=not isinstance(error, StabtreeError))
 
-def _failed(unit: Unit, error: Exception) -> Record:
-    """Return the record of a unit that could not be read."""
-    path = clean(unit.path, 4096)
-    if isinstance(error, MemoryError):
-        error = too_little_memory(path)
-    return record_of(Outcome(path, _shown(error)), path, fault=not isinstance(error, StabtreeError))
+    def _told(self, outcome: Outcome, path: str, **more: Any) -> Record:
+        record = record_of(outcome, path, documents=self.documents, **more)
+        if self.services is None:
+            return record
+        from stabtree.tools.ci.services import tell
+
+        return replace(record, told=tell(outcome, self.services))
 
 
 def _shown(error: Exception) -> StabtreeError:
@@ -235,20 +245,19 @@ def _shown(error: Exception) -> StabtreeError:
 # ---- the work, handed to workers
 
 
-def results(judge: UnitJudge, waiting: deque[Unit], engine: str, jobs: int) -> Generator[Judged]:
+def results(judge: UnitJudge, waiting: deque[Unit], jobs: int | None) -> Generator[Judged]:
     """Yield what became of each unit as soon as it is there; where a worker dies, go on with new ones.
 
     Args:
         judge: judges units, in a worker.
         waiting: the units, to which those that are found below them are added.
-        engine: the name of the engine.
-        jobs: processes.
+        jobs: processes; 1 for this one, None for as many as there are cores.
     """
     suspects: deque[Unit] = deque()  # of a worker that died
     seen: set[str] = set()
     while waiting or suspects:
-        with _ENGINES[engine](1 if suspects else jobs) as (pool, workers):
-            alone = bool(suspects)
+        alone = bool(suspects)
+        with _workers(jobs, alone=alone) as (pool, workers):
             together = _together(pool, workers, judge, waiting, suspects)
             for judged in _one_by_one(pool, judge, suspects) if alone else together:
                 # Links may lead to one folder again and again.
@@ -294,7 +303,7 @@ def _one_by_one(pool: Executor, judge: UnitJudge, suspects: deque[Unit]) -> Iter
             if not parts:
                 problem = error.problem if isinstance(error, StabtreeError) else "the process that read it was killed"
                 hint = "diagnose it alone; it may need more memory than there is"
-                yield Judged((_failed(unit, StabtreeError(problem, where=clean(unit.path), hint=hint)),))
+                yield Judged((judge.failed(unit, StabtreeError(problem, where=clean(unit.path), hint=hint)),))
             return
         yield found
 
@@ -353,8 +362,15 @@ def _undisturbed() -> Iterator[None]:
 
 
 @contextmanager
-def _processes(jobs: int) -> Iterator[tuple[Executor, int]]:
-    """Yield a pool of processes of this machine, and how many calls it runs together."""
+def _workers(jobs: int | None, *, alone: bool) -> Iterator[tuple[Executor, int]]:
+    """Yield what does the work, and how many calls it runs together, which is one where each is to be `alone`."""
+    if jobs == 1:
+        yield _Inline(), 1
+        return
+    if jobs is None:
+        jobs = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if alone:
+        jobs = 1
     method = "spawn"
     if sys.platform != "win32" and "forkserver" in multiprocessing.get_all_start_methods():
         method = "forkserver"  # this process may have threads, and is not forked
@@ -387,9 +403,3 @@ def _begin() -> None:
     # The one who typed Ctrl-C is asked by the process that was started; it ends these.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=end, daemon=True).start()
-
-
-_ENGINES: dict[str, Callable[[int], AbstractContextManager[tuple[Executor, int]]]] = {
-    "processes": _processes,
-    "serial": lambda _jobs: nullcontext((_Inline(), 1)),
-}

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 FEW = 40  # runs that are all listed, healthy ones too
 MIN_GROUPED = 4  # runs; a table of fewer says more
-WORST = 20  # of more runs, those that are listed
 MAX_GROUPS, MAX_EXAMPLES, MAX_NAME = 30, 3, 1000
 MIN_NAME, MIN_TITLE = 16, 12  # characters that a run's name, and what was found, may always have
 MAX_SETTINGS, SEED, DIGITS = 3, "seed", 6
@@ -212,36 +211,29 @@ def _typed(name: str, instead: str) -> str:
     return shlex.quote(name) if name and clean(name, MAX_NAME) == name else instead
 
 
-def screen(records: Iterable[Record], look: RenderOptions = DEFAULT_OPTIONS, *, worst: int = WORST) -> Iterator[str]:
-    """Yield the runs, worst first; of many the causes first, then the worst of them.
-
-    Args:
-        records: the runs, worst first.
-        look: how it is to look.
-        worst: how many of many runs are listed; 0 for none, and for groups of few runs too.
-    """
-    for text in _screen(records, look, worst):
+def screen(records: Iterable[Record], look: RenderOptions = DEFAULT_OPTIONS) -> Iterator[str]:
+    """Yield the runs, worst first; of many the causes first, then the worst of them."""
+    for text in _screen(Summary(records), look):
         # An ellipsis stands where a word was too long for its column.
         yield to_ascii(text.replace("…", ".")) if look.ascii else text
 
 
-def _screen(records: Iterable[Record], look: RenderOptions, worst: int) -> Iterator[str]:
-    summary = Summary(records)
+def _screen(summary: Summary, look: RenderOptions) -> Iterator[str]:
     page = new_page(look)
     page.line((summary.headline, "heading"))
     page.line((summary.where, "dim"))
     for sentence in summary.splits.values():
         page.item(("→", "ok word"), [(sentence, "")], indent=0, head_width=2)
-    if len(summary.records) > FEW or (summary.grouped and not worst):
-        _groups(page, summary, advised=worst > 0)
-        shown = summary.calling[:worst]
-    else:
-        shown = summary.records
+    shown = summary.records
+    if summary.grouped:
+        _groups(page, summary)
+    if len(shown) > FEW or look.worst != DEFAULT_OPTIONS.worst:
+        shown = summary.calling[: look.worst]
     if shown:
         _listed(page, shown, summary, look)
     page.blank()
     rest = len(summary.calling) - len(shown)
-    if worst and rest > 0:
+    if rest > 0:
         more = f"--worst {len(summary.calling)}, or --output csv=runs.csv"
         page.line((f"and {rest:,} more that are not ok: {more}", ""))
     if any(record.more for record in shown):
@@ -253,7 +245,7 @@ def _screen(records: Iterable[Record], look: RenderOptions, worst: int) -> Itera
         yield inert(f"next  {next_command(record)}\n")  # in one line, however long: it is there to be copied
 
 
-def _groups(page: Page, summary: Summary, *, advised: bool) -> None:
+def _groups(page: Page, summary: Summary) -> None:
     """Add up to three lines a group: what was found and from which steps on, in which runs, what to do about it."""
     counts = [summary.share(group) for group in summary.groups]
     digits = max(map(len, counts))
@@ -268,7 +260,7 @@ def _groups(page: Page, summary: Summary, *, advised: bool) -> None:
             leaf = page.plain(f"{group.leaf} · " if group.leaf else "")
             names = _tail(page.plain(group.examples(summary.name, room - len(leaf))), room - len(leaf))
             page.lines([[(leaf, "id"), (names, "dim")]], indent=left)
-        if group.first and advised:
+        if group.first:
             sentence = page.plain(f"→ {group.first}").partition(". ")[0].removesuffix(".")
             page.lines([[(shorten(sentence, room, placeholder=" …"), "ok word")]], indent=left)
     if (rest := len(summary.groups) - MAX_GROUPS) > 0:
@@ -281,7 +273,7 @@ def _listed(page: Page, shown: Sequence[Record], summary: Summary, look: RenderO
     names = [page.plain(_tail(page.plain(summary.name(record)), longest)) for record in shown]
     steps = [run.onset or "–" * (run.verdict != UNREAD) for run in shown]
     step_width = max(map(len, ("step", *steps)))
-    drawn = look.width >= NARROW and any(record.spark for record in shown)
+    drawn = look.plots and look.width >= NARROW and any(record.spark for record in shown)
     name_width = max(styled([(text, "")]).cell_len for text in ("run", *names))
     taken = 2 + name_width + 2 + (CELLS + 2) * drawn + step_width + 2
     settings, setting_widths = _columns(shown, summary, look.width - taken - LEAST_TEXT)
