@@ -23,6 +23,8 @@ TREE_COMMANDS = {"test": "stabtree.tools.cases:test"}
 
 FUNCTIONS = {
     "read_baseline": "stabtree.tools.ci.baseline:read_baseline",
+    "record_of": "stabtree.tools.fleet.record:record_of",
+    "tell": "stabtree.tools.ci.services:tell",
     "summary": "stabtree.tools.ci.services:summary",
     "judge_many": "stabtree.tools.fleet.command:judge_many",
     "fetched_runs": "stabtree.tools.fleet.remote:fetched_runs",

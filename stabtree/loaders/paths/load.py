@@ -232,9 +232,7 @@ def _find(paths: Sequence[str | Path], options: LoadOptions, most: float = math.
     return Contents(tuple(loaded), tuple(ignored), (*further, *units), roots)
 
 
-def _read_all(
-    unit: Unit, options: LoadOptions, roots: Sequence[str], cache: dict[str, Found], most: float
-) -> Contents:
+def _read_all(unit: Unit, options: LoadOptions, roots: Sequence[str], cache: dict[str, Found], most: float) -> Contents:
     """Read a unit and all that is below it, or what is there of so many runs."""
     where = clean(unit.folder)
     if not unit.files and made_up(Path(unit.folder)):
@@ -246,7 +244,15 @@ def _read_all(
         part = waiting.popleft()
         target = "" if part.files else os.path.realpath(part.folder)  # links may lead there again
         if target not in seen:
-            found = contents(part, options, roots, cache=cache if unit.files else None)
+            try:
+                found = contents(part, options, roots, cache=cache if unit.files else None)
+            except (StabtreeError, KeyboardInterrupt):
+                raise
+            except Exception:
+                if part is unit or most == math.inf:
+                    raise
+                waiting.appendleft(part)  # who reads the rest tells what is wrong with it
+                break
             loaded += found.loaded
             ignored += found.ignored
             waiting.extendleft(reversed(found.further))

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import PurePath
 from typing import TYPE_CHECKING, cast
 
+from stabtree.common import extensions
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean, in_words
 from stabtree.frameworks.load import framework
@@ -18,7 +19,6 @@ from stabtree.report.page import BADGES, Page, clipped, counted, in_lines, new_p
 from stabtree.report.screen import one_line
 from stabtree.report.words import accepted_notes, badge, finding_title, ignored_counts
 from stabtree.report.words import headline as headline_of
-from stabtree.tools.fleet.record import record_of
 from stabtree.tree.model import Severity
 
 if TYPE_CHECKING:
@@ -275,6 +275,7 @@ def markdown(outcomes: Sequence[Outcome], look: RenderOptions = DEFAULT_OPTIONS)
 def _data(kind: str, outcomes: Sequence[Outcome], look: RenderOptions = DEFAULT_OPTIONS) -> str:
     """Return what machines read of runs, of a single one as of a run that is diagnosed alone."""
     if len(outcomes) > 1:
+        record_of = extensions.function("record_of")
         return "".join(output(RUNS, kind)([record_of(outcome, outcome.name) for outcome in outcomes], look))
     return str(output(RUN, kind)(cast("Diagnosis", outcomes[0].found), look))
 

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 from xml.etree import ElementTree as ET
 
@@ -126,7 +126,7 @@ def _told(judged: Judged, look: RenderOptions) -> list[Told]:
     """Return what is told of each run; one that is diagnosed alone has the name of its log."""
     if not isinstance(judged, Sequence):
         judged = [Outcome(next((source.path for source in judged.run.sources), judged.run.name), judged)]
-    return [tell(run, look) if isinstance(run, Outcome) else cast("Told", run.told) for run in judged]
+    return [tell(run, look) if isinstance(run, Outcome) else run.told for run in judged]
 
 
 def _problem(name: str, log: str, found: Diagnosis, finding: Incident) -> Problem:

@@ -6,6 +6,7 @@ import gc
 import sys
 import time
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from typing import TYPE_CHECKING
 
 import typer
@@ -14,6 +15,7 @@ from msgspec.structs import replace
 from stabtree.cli.options import reading, tell_of_links
 from stabtree.cli.output import deliver, protect_log, summarize
 from stabtree.cli.terminal import emit, notify
+from stabtree.common import extensions
 from stabtree.common.errors import FOUND, OUR_FAULT, StabtreeError
 from stabtree.report.outputs import DEFAULT_OPTIONS, JSON, JSONL, RUNS, SERVICES, RenderOptions, output
 from stabtree.report.page import counted
@@ -65,6 +67,9 @@ def judge_many(
     gc.enable()  # this takes long, unlike other commands
     names = {*targets.values()}
     existing = {target for target in targets if target and target.exists()}
+    services = None
+    if not names.isdisjoint(SERVICES):
+        services = partial(extensions.function("tell"), look=look)
     with _progress(lines=targets.get(None) == JSONL) as tell:
         fleet = scan(
             *paths,
@@ -73,7 +78,7 @@ def judge_many(
             jobs=jobs,
             documents=not names.isdisjoint((JSON, JSONL)),
             found=found,
-            services=None if names.isdisjoint(SERVICES) else look,
+            services=services,
             tell=tell,
             **reading(read, effective.settings),
         )

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from stabtree.judging.verdict import Outcome
     from stabtree.run import Run
-    from stabtree.tools.ci.services import Told
 
 STRETCHES = 16  # of a small line, each with its lowest and its highest value
 MAX_PROBLEM, MAX_PATH = 90, 4096
@@ -70,7 +69,7 @@ class Record(Struct, frozen=True):
         fault: whether stabtree itself failed.
         seconds: how long reading and judging took.
         outdated: what became of findings that were accepted.
-        told: what services are told of it; None where they are told nothing.
+        told: what services are told of it, as `tools.ci.services` has it; None where they are told nothing.
     """
 
     path: str
@@ -100,7 +99,7 @@ class Record(Struct, frozen=True):
     fault: bool = False
     seconds: float = 0.0
     outdated: tuple[str, ...] = ()
-    told: Told | None = None
+    told: Any = None
 
     @property
     def name(self) -> str:

@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 
     from stabtree.loaders import Loaded
     from stabtree.loaders.paths.joined import Ends
-    from stabtree.report.outputs import RenderOptions
 
 READING = {*LoadOptions.__struct_fields__, "ranks"}
 ALONE = 1  # run that is read by this process, to see whether there are more
@@ -97,7 +96,7 @@ def scan(
     jobs: int | None = None,
     documents: bool = True,
     found: Contents | None = None,
-    services: RenderOptions | None = None,
+    services: Callable[[Outcome], Any] | None = None,
     tell: Callable[[Sequence[Record], Counter[str], int], None] | None = None,
     **how: Any,
 ) -> Fleet:
@@ -113,7 +112,7 @@ def scan(
         jobs: processes; 1 for this one alone, as many as there are cores where not given.
         documents: whether each run has its JSON as `data`, which costs as much time as judging it.
         found: what `find_runs` read of the paths, and what is still to be read.
-        services: how what services are told of each run looks; None where none is told.
+        services: returns what services are told of a run; None where they are told nothing.
         tell: called with the runs of each unit when they are judged, all so far by badge, and how many units wait.
         how: how logs are read: options of `load_run`.
 
@@ -182,7 +181,7 @@ class UnitJudge(Struct, frozen=True):
         roots: the folders that are scanned, resolved.
         ends: the steps that are judged.
         documents: whether the JSON of each run is wanted.
-        services: how what services are told of a run looks; None where they are told nothing.
+        services: returns what services are told of a run.
     """
 
     judging: Judging = field(default_factory=Judging)
@@ -190,7 +189,7 @@ class UnitJudge(Struct, frozen=True):
     roots: tuple[str, ...] = ()
     ends: Ends | None = None
     documents: bool = True
-    services: RenderOptions | None = None
+    services: Callable[[Outcome], Any] | None = None
 
     def __call__(self, units: Sequence[Unit]) -> list[Judged]:
         """Return what became of units, in their order."""
@@ -227,11 +226,7 @@ class UnitJudge(Struct, frozen=True):
 
     def _told(self, outcome: Outcome, path: str, **more: Any) -> Record:
         record = record_of(outcome, path, documents=self.documents, **more)
-        if self.services is None:
-            return record
-        from stabtree.tools.ci.services import tell
-
-        return replace(record, told=tell(outcome, self.services))
+        return replace(record, told=self.services(outcome)) if self.services else record
 
 
 def _shown(error: Exception) -> StabtreeError:

@@ -141,7 +141,7 @@ def test_of_many_runs_the_causes_are_told_and_the_worst_listed() -> None:
     assert len(re.findall(r"sweep-\d/seed\d+\.csv", rows.partition("\nand ")[0])) == 20
     assert "and 60 more that are not ok: --worst 80, or --output csv=runs.csv" in text
     assert text.splitlines()[-1] == "next  stabtree diagnose runs/sweep-0/seed00000.csv"
-    assert "".join(screen(many(80, 900), NARROW, worst=50)).partition("  run ")[2].count("seed") == 51
+    assert "".join(screen(many(80, 900), replace(NARROW, worst=50))).partition("  run ")[2].count("seed") == 51
     text = "".join(screen(many(20, 20), NARROW))  # of few all are listed
     assert len(re.findall(r"^  (?:sweep-\d|good)/seed\d+\.csv  ", text, re.MULTILINE)) == 40
     assert len(re.findall(r"seed\d+\.csv .*[▁-█×]{8} ", text)) == 35  # those that could be read
