@@ -18,7 +18,7 @@ from stabtree.report.markdown import code, escape, folded, paged, table
 from stabtree.report.outputs import DEFAULT_OPTIONS, RenderOptions
 from stabtree.report.page import BADGES
 from stabtree.tools.fleet.record import record_of
-from stabtree.tools.fleet.table import Summary, next_command, word
+from stabtree.tools.fleet.table import CAUSES, RUN, Summary, next_command, word
 from stabtree.tree.model import Severity
 
 if TYPE_CHECKING:
@@ -36,7 +36,6 @@ COLUMNS = (
 """The columns; new ones are only added behind them. The exit code is that of `verdict`; the screen counts `badge`."""
 MAX_CELL, MAX_LINE = 4000, 400
 MAX_RUNS = 100  # a forge takes some 65,000 characters of a comment
-MAX_GROUPS = 30
 _BEGINS_A_FORMULA = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")  # some take the last four, wide forms, for the first
 
 
@@ -122,15 +121,10 @@ def markdown(records: Iterable[Record], _look: RenderOptions = DEFAULT_OPTIONS) 
     shown = summary.records if few else summary.calling[:MAX_RUNS]
     parts = [f"### {summary.headline}", escape(summary.where), *map(escape, summary.splits.values())]
     if not few:
-        groups = []
-        for group in summary.groups[:MAX_GROUPS]:
-            told = (group.heading, group.steps, group.examples(summary.name), group.first)
-            groups.append([word(group.badge), summary.share(group), *map(escape, told)])
-        heads = ("verdict", "runs", "what was found", "from step", "the worst", "what to do first")
-        parts.append(table(heads, groups))
+        parts.append(table(CAUSES, [[word(badge), *map(escape, cells)] for badge, *cells in summary.causes()]))
     if shown:
-        cells = [[word(run.badge), escape(summary.name(run)), run.onset, escape(run.title)] for run in shown]
-        runs = table(("verdict", "run", "step", "what was found"), cells)
+        cells = [[word(badge), *map(escape, cells)] for badge, *cells in map(summary.run, shown)]
+        runs = table((*RUN[:2], *summary.varied, *RUN[2:]), cells)
         if not few:
             runs = folded(f"The worst {len(shown):,} of {len(summary.calling):,} runs that are not ok", runs)
         parts += [runs, "The worst in full:", code(next_command(shown[0], "--output markdown"))]

@@ -29,11 +29,13 @@ if TYPE_CHECKING:
     from stabtree.report.page import Page, Piece
     from stabtree.tools.fleet.record import Record
 
+CAUSES = ("verdict", "runs", "what was found", "from step", "the worst", "what to do first")
+RUN = ("verdict", "run", "from step", "what was found", "restart", "last step")
 FEW = 40  # runs that are all listed, healthy ones too
 MIN_GROUPED = 4  # runs; a table of fewer says more
 MAX_GROUPS, MAX_EXAMPLES, MAX_NAME = 30, 3, 1000
 MIN_NAME, MIN_TITLE = 16, 12  # characters that a run's name, and what was found, may always have
-MAX_SETTINGS, SEED, DIGITS = 3, "seed", 6
+MAX_SETTINGS, SEED, DIGITS = 6, "seed", 6
 LEAST = 3  # runs on each side of a limit: with fewer, too many settings split the runs by chance
 LEAST_TEXT = 30  # columns that settings leave to what was found
 NARROW = 72  # columns below which no small line is drawn
@@ -146,6 +148,21 @@ class Summary:
     def share(self, group: RunGroup) -> str:
         """Return how many of all runs are in a group."""
         return f"{len(group.runs):,} of {len(self.records):,}"
+
+    def causes(self) -> list[tuple[str, ...]]:
+        """Return a row of texts for each group that is not healthy, as `CAUSES` names them."""
+        groups = [group for group in self.groups[:MAX_GROUPS] if group.badge != Severity.OK]
+        return [
+            (group.badge, self.share(group), group.heading, group.steps, group.examples(self.name), group.first)
+            for group in groups
+        ]
+
+    def run(self, record: Record) -> tuple[str, ...]:
+        """Return a row of texts for a run, as `RUN` names them with the settings that vary behind the first two."""
+        settings = [value_text(record.settings.get(key, "")) for key in self.varied]
+        steps = ["" if step is None else f"{step:,}" for step in (record.restart_step, record.last_step)]
+        found = f"{record.title} {record.others}".rstrip()
+        return (record.badge, self.name(record), *settings, record.onset, found, *steps)
 
     def name(self, record: Record) -> str:
         """Return what people call a run: its label, with its path where two share it; else its path below all runs."""
