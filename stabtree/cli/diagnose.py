@@ -97,16 +97,12 @@ def diagnose(
     targets = wanted(out)
     judging = judging_with_baseline(effective.settings, judge)
     protect_rules(targets, *judging.rules)
-    for flag, value in {"--jobs": work.jobs, "--worst": work.worst}.items():
-        if value is not None and value < 1:
-            raise StabtreeError(f"{value} is too few", where=flag, hint="type a number from 1 up")
     busy = Busy(wanted=not judge.interactive and targets.get(None) not in (HEADLINE, JSON, JSONL, CSV))
-    ends = stretch_of(read.steps)
-    most = 1.0
+    ends, how, most = stretch_of(read.steps), reading(read, effective.settings), 1.0
     if read.run_name is not None:  # any of them may be it
         most = math.inf
     with busy.doing(f"reading {', '.join(paths)}"):
-        found = find_runs(*paths, ranks=read.ranks, most=most, **reading(read, effective.settings))
+        found = find_runs(*paths, ranks=read.ranks, most=most, **how)
         other = _rerun(paths, read, effective.settings)
     look = RenderOptions(
         full=out.full,
@@ -116,11 +112,11 @@ def diagnose(
         worst=work.worst or DEFAULT_OPTIONS.worst,
     )
     several = len(found.loaded) != 1 or bool(found.further)
-    _check_fit(read, judge, out, work, targets, several=several)
+    alone = {"rerun": read.rerun, "interactive": judge.interactive, "checkpoints": read.checkpoints, "full": out.full}
+    _check_fit(several, work.worst, [*targets.values()], **alone)
     if several:
-        judge_many = extensions.function("judge_many")
-        how = {"judging": judging, "ends": ends, "jobs": work.jobs, "targets": targets, "look": look}
-        judge_many(paths, found, read, effective, **how)
+        how |= {"judging": judging, "ends": ends, "jobs": work.jobs, "found": found}
+        extensions.function("judge_many")(paths, effective, targets, look, **how)
         return
     tell_of_links(found.outside)
     item = _completed(cut(found.loaded[0], ends), other, targets)
@@ -134,34 +130,16 @@ def diagnose(
         raise typer.Exit(code)
 
 
-def _check_fit(
-    read: ReadOptions,
-    judge: JudgeOptions,
-    out: OutputOptions,
-    work: WorkOptions,
-    targets: Mapping[Path | None, str],
-    *,
-    several: bool,
-) -> None:
-    """Refuse what makes no sense of one run, or of several.
-
-    Raises:
-        StabtreeError: where something of that kind was typed.
-    """
-    if not several:
-        if work.worst is not None:
-            raise StabtreeError("goes with several runs, this is one", where="--worst", hint="leave it out")
-        return
-    alone = {
-        "--rerun": read.rerun,
-        "--interactive": judge.interactive,
-        "--checkpoints": read.checkpoints,
-        "--full": out.full,
-    }
-    given = [name for name, value in alone.items() if value]
-    given += [f"--output {name}" for name in targets.values() if name not in names(RUNS)]
-    if given:
+def _check_fit(several: bool, worst: int | None, outputs: Sequence[str], **alone: object) -> None:
+    """Refuse what makes no sense of one run, or of several."""
+    given = [f"--{name}" for name, value in alone.items() if value]
+    given += [f"--output {name}" for name in outputs if name not in names(RUNS)]
+    if several and given:
         raise StabtreeError("goes with one run, these are several", where=given[0], hint="name one of them")
+    if worst is not None and worst < 1:
+        raise StabtreeError(f"{worst} is too few", where="--worst", hint="type a number from 1 up")
+    if worst is not None and not several:
+        raise StabtreeError("goes with several runs, this is one", where="--worst", hint="leave it out")
 
 
 def _rerun(paths: Sequence[str], read: ReadOptions, settings: Settings) -> Run | None:

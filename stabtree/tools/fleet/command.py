@@ -7,12 +7,12 @@ import sys
 import time
 from contextlib import contextmanager, nullcontext
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 from msgspec.structs import replace
 
-from stabtree.cli.options import reading, tell_of_links
+from stabtree.cli.options import tell_of_links
 from stabtree.cli.output import deliver, protect_log, summarize
 from stabtree.cli.terminal import emit, notify
 from stabtree.common import extensions
@@ -26,39 +26,23 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from stabtree.cli.options import EffectiveSettings, ReadOptions
-    from stabtree.judging.judge import Judging
-    from stabtree.loaders.paths.joined import Ends
-    from stabtree.loaders.paths.load import Contents
+    from stabtree.cli.options import EffectiveSettings
     from stabtree.tools.fleet.record import Record
 
 EVERY_SECONDS = 15  # a line on how far it is, where it goes to no terminal
 
 
 def judge_many(
-    paths: Sequence[str],
-    found: Contents,
-    read: ReadOptions,
-    effective: EffectiveSettings,
-    *,
-    judging: Judging,
-    ends: Ends | None,
-    jobs: int | None,
-    targets: dict[Path | None, str],
-    look: RenderOptions,
+    paths: Sequence[str], effective: EffectiveSettings, targets: dict[Path | None, str], look: RenderOptions, **how: Any
 ) -> None:
     """Judge all runs below paths, and write what was asked for.
 
     Args:
         paths: what was named.
-        found: what was read of them, and what is still to be read.
-        read: how logs are read, as typed.
         effective: the settings.
-        judging: how runs are judged.
-        ends: the first and the last step that are judged.
-        jobs: processes.
         targets: the outputs, by file.
         look: how they look.
+        how: what is judged, and how: as `scan` takes it.
 
     Raises:
         StabtreeError: where there is no run, or an output can't be written.
@@ -71,17 +55,8 @@ def judge_many(
     if not names.isdisjoint(SERVICES):
         services = partial(extensions.function("tell"), look=look)
     with _progress(lines=targets.get(None) == JSONL) as tell:
-        fleet = scan(
-            *paths,
-            judging=judging,
-            ends=ends,
-            jobs=jobs,
-            documents=not names.isdisjoint((JSON, JSONL)),
-            found=found,
-            services=services,
-            tell=tell,
-            **reading(read, effective.settings),
-        )
+        documents = not names.isdisjoint((JSON, JSONL))
+        fleet = scan(*paths, documents=documents, services=services, tell=tell, **how)
     tell_of_links(fleet.outside)
     for run in fleet:
         for path in run.files if existing else ():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from functools import partial
 from textwrap import indent
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,7 @@ from stabtree.report.contract import SCHEMA
 from stabtree.report.json import inert as inert_json
 from stabtree.report.json import written
 from stabtree.report.markdown import code, escape, folded, paged, table
-from stabtree.report.outputs import DEFAULT_OPTIONS, RenderOptions
+from stabtree.report.outputs import CSV, DEFAULT_OPTIONS, JSONL, RenderOptions
 from stabtree.report.page import BADGES
 from stabtree.tools.fleet.record import record_of
 from stabtree.tools.fleet.table import CAUSES, RUN, Summary, next_command, word
@@ -131,16 +132,10 @@ def markdown(records: Iterable[Record], _look: RenderOptions = DEFAULT_OPTIONS) 
     yield paged(*parts)
 
 
-def one_jsonl(diagnosis: Diagnosis, look: RenderOptions = DEFAULT_OPTIONS) -> str:
-    """Return a run that is diagnosed alone as a line of JSON, as of many runs."""
-    return "".join(jsonl([_record(diagnosis)], look))
-
-
-def one_csv(diagnosis: Diagnosis, look: RenderOptions = DEFAULT_OPTIONS) -> str:
-    """Return a run that is diagnosed alone as its row below a header, as of many runs."""
-    return "".join(csv_lines([_record(diagnosis)], look))
-
-
-def _record(diagnosis: Diagnosis) -> Record:
+def one(diagnosis: Diagnosis, _look: RenderOptions = DEFAULT_OPTIONS, *, name: str) -> str:
+    """Return a run that is diagnosed alone as one of many: its line of JSON, its row below a header."""
     path = next((source.path for source in diagnosis.run.sources), diagnosis.run.name)
-    return record_of(Outcome(path, diagnosis), path)
+    return "".join({JSONL: jsonl, CSV: csv_lines}[name]([record_of(Outcome(path, diagnosis), path)]))
+
+
+one_jsonl, one_csv = partial(one, name=JSONL), partial(one, name=CSV)

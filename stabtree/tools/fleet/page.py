@@ -102,19 +102,14 @@ def _plot(summary: Summary, key: str) -> Markup:
         about = f"{summary.name(run)}: {key} {value_text(run.settings[key])}, {word(run.badge)}"
         points.append(_label(MARKS.get(run.badge, "●"), x, y, f"point {run.badge}", tag("title", about)))
     about = f"{key} against the loss at the end, {counted(len(runs), 'run')}"
-    frame = _frame(key, ticks, levels)
-    return tag("svg", *frame, *points, viewBox=f"0 0 {WIDTH} {TALL}", role="img", aria_label=about)
-
-
-def _frame(key: str, ticks: Sequence[tuple[str, int]], levels: Sequence[tuple[str, int]]) -> list[Markup]:
-    """Return the axes of a plot with their names and their ends."""
-    return [
+    axes = [
         tag("path", d=f"M{LEFT} {TOP - 10}V{TALL - BOTTOM}H{WIDTH}", class_="frame"),
         *(_label(text, x, TALL - BOTTOM + 14) for text, x in ticks),
         *(_label(text, LEFT - 5, y, "up") for text, y in levels),
         _label(key, (LEFT + WIDTH) // 2, TALL - 6, "name"),
         _label("loss at the end", 0, 9, "first"),
     ]
+    return tag("svg", *axes, *points, viewBox=f"0 0 {WIDTH} {TALL}", role="img", aria_label=about)
 
 
 def _placed(values: Sequence[float], start: int, end: int, *, ratio: float) -> tuple[list[int], list[tuple[str, int]]]:

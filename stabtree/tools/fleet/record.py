@@ -112,9 +112,9 @@ class Record(Struct, frozen=True):
         return "" if self.onset_step is None else f"{self.onset_step:,}"
 
     @property
-    def others(self) -> str:
-        """How many further findings there are as it is shown; empty where there are none."""
-        return f"+{self.more}" if self.more else ""
+    def found(self) -> str:
+        """What was found, and how many further findings there are."""
+        return self.title + f" +{self.more}" * (self.more > 0)
 
     @property
     def data(self) -> str:

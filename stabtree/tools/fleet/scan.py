@@ -21,11 +21,11 @@ from msgspec.structs import replace
 from stabtree.common.answer import UNKNOWN
 from stabtree.common.errors import StabtreeError, too_little_memory
 from stabtree.common.lazy import np
-from stabtree.common.text import clean, near
+from stabtree.common.text import clean
 from stabtree.judging.judge import Judging
 from stabtree.judging.verdict import Outcome
 from stabtree.loaders import check_options
-from stabtree.loaders.paths.find import Unit, is_copy, is_log, listed, place, real_path
+from stabtree.loaders.paths.find import Unit, real_path
 from stabtree.loaders.paths.joined import cut
 from stabtree.loaders.paths.load import Contents, contents, find_runs
 from stabtree.loaders.paths.read import LoadOptions
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from stabtree.loaders import Loaded
     from stabtree.loaders.paths.joined import Ends
 
-READING = {*LoadOptions.__struct_fields__, "ranks"}
 ALONE = 1  # run that is read by this process, to see whether there are more
 AHEAD = 3  # batches for each worker that are under way or waiting for it
 BATCH = 8  # units, or logs, that go to a worker at once
@@ -122,7 +121,13 @@ def scan(
     Raises:
         StabtreeError: where an argument is wrong.
     """
-    _check(paths, jobs, how)
+    for path in paths or ("",):
+        if not isinstance(path, str | os.PathLike) or not str(path):
+            hint = "name the folder that holds the runs"
+            raise StabtreeError(f"{clean(repr(path), 60)} names no folder", where="scan", hint=hint)
+    if jobs is not None and jobs < 1:
+        raise StabtreeError(f"{jobs} is too few", where="--jobs", hint="give a number from 1 on")
+    check_options(**how)
     judging = judging or Judging()
     nothing = Series("loss", np.zeros(0, dtype=np.int64), np.zeros(0), "loss")
     judging.diagnosed(Run("nothing", {"loss": nothing}))  # refuses rules that no run can be judged by
@@ -145,20 +150,6 @@ def scan(
         stopped = True
     records.sort(key=lambda record: (record.leaf, record.path, record.run))
     return Fleet(tuple(worst_first(records)), stopped, outside)
-
-
-def _check(paths: Sequence[Any], jobs: int | None, how: Mapping[str, Any]) -> None:
-    """Refuse what a scan is asked for and can't do, before anything is read."""
-    for path in paths or ("",):
-        if not isinstance(path, str | os.PathLike) or not str(path):
-            hint = "name the folder that holds the runs"
-            raise StabtreeError(f"{clean(repr(path), 60)} names no folder", where="scan", hint=hint)
-    if jobs is not None and jobs < 1:
-        raise StabtreeError(f"{jobs} is too few", where="--jobs", hint="give a number from 1 on")
-    for name in how.keys() - READING:
-        problem = f"{name!r} is not an option of a scan{near(name, READING)}"
-        raise StabtreeError(problem, where="scan", hint=f"known are {', '.join(sorted(READING))}")
-    check_options(**how)
 
 
 # ---- what a worker does
@@ -293,27 +284,13 @@ def _one_by_one(pool: Executor, judge: UnitJudge, suspects: deque[Unit]) -> Iter
         try:
             (found,) = pool.submit(judge, [unit]).result()
         except Exception as error:
-            parts = _parts(unit, judge)
-            suspects.extend(parts)
-            if not parts:
+            suspects.extend(replace(unit, files=(name,)) for name in unit.files if len(unit.files) > 1)
+            if len(unit.files) < 2:
                 problem = error.problem if isinstance(error, StabtreeError) else "the process that read it was killed"
                 hint = "diagnose it alone; it may need more memory than there is"
                 yield Judged((judge.failed(unit, StabtreeError(problem, where=clean(unit.path), hint=hint)),))
             return
         yield found
-
-
-def _parts(unit: Unit, judge: UnitJudge) -> list[Unit]:
-    """Return the parts of a unit that was too much for a worker, to see which log it was; none where it has none."""
-    if unit.files:
-        return [replace(unit, files=(name,)) for name in unit.files] if len(unit.files) > 1 else []
-    try:
-        listing = listed(unit.folder, judge.roots, follow=judge.how.get("follow_links", False))
-    except OSError:
-        return []
-    logs = [Unit(unit.folder, (name,)) for name in listing.files if is_log(name)]
-    folders = [Unit(place(unit.folder, name)) for name in (*listing.folders, *listing.linked) if not is_copy(name)]
-    return [*logs, *folders] if len(logs) > 1 or (logs and folders) else []
 
 
 class _Inline(Executor):

@@ -20,7 +20,7 @@ from stabtree.report.outputs import DEFAULT_OPTIONS, RenderOptions
 from stabtree.report.page import BADGES, counted, new_page, styled
 from stabtree.report.plot import short
 from stabtree.run import LOGGING
-from stabtree.tools.fleet.record import CELLS, spark
+from stabtree.tools.fleet.record import spark
 from stabtree.tree.model import Severity
 
 if TYPE_CHECKING:
@@ -161,8 +161,7 @@ class Summary:
         """Return a row of texts for a run, as `RUN` names them with the settings that vary behind the first two."""
         settings = [value_text(record.settings.get(key, "")) for key in self.varied]
         steps = ["" if step is None else f"{step:,}" for step in (record.restart_step, record.last_step)]
-        found = f"{record.title} {record.others}".rstrip()
-        return (record.badge, self.name(record), *settings, record.onset, found, *steps)
+        return (record.badge, self.name(record), *settings, record.onset, record.found, *steps)
 
     def name(self, record: Record) -> str:
         """Return what people call a run: its label, with its path where two share it; else its path below all runs."""
@@ -289,41 +288,36 @@ def _listed(page: Page, shown: Sequence[Record], summary: Summary, look: RenderO
     longest = max(MIN_NAME, look.width * 2 // 5)
     names = [page.plain(_tail(page.plain(summary.name(record)), longest)) for record in shown]
     steps = [run.onset or "–" * (run.verdict != UNREAD) for run in shown]
-    step_width = max(map(len, ("step", *steps)))
-    drawn = look.plots and look.width >= NARROW and any(record.spark for record in shown)
-    name_width = max(styled([(text, "")]).cell_len for text in ("run", *names))
-    taken = 2 + name_width + 2 + (CELLS + 2) * drawn + step_width + 2
-    settings, setting_widths = _columns(shown, summary, look.width - taken - LEAST_TEXT)
-    widths = (name_width + 2, *setting_widths, *[CELLS + 2] * drawn, step_width + 2)
-
-    def row(name: str, values: Sequence[str], loss: str, step: str, text: str, style: str = "") -> list[Piece]:
-        curve = [(loss, style or "curve")] * drawn
-        middle = [(value, style or "number") for value in values]
-        return [(name, style), *middle, *curve, (f"{step:>{step_width}}", style or "number"), (text, style)]
-
+    before, after = [_Column("run", names)], [_Column("step", steps, "number", right=True)]
+    if look.plots and look.width >= NARROW and any(record.spark for record in shown):
+        after.insert(0, _Column("loss", [spark(record.spark, ascii=look.ascii) for record in shown], "curve"))
+    room = look.width - 2 - LEAST_TEXT - sum(column.width for column in (*before, *after))
+    for key in summary.varied:
+        values = [value_text(record.settings.get(key, "")) for record in shown]
+        column = _Column(key, values, "number", right=key in summary.numbers)
+        if column.width <= room:
+            before.append(column)
+            room -= column.width
+    columns = (*before, *after)
+    widths = tuple(column.width for column in columns)
+    heads = [(column.cells[0], "dim") for column in columns]
     page.blank()
-    page.rows([row("run", settings[0], "loss", "step", "what was found", "dim")], indent=2, widths=widths)
-    for badge, members in groupby(zip(shown, names, settings[1:], steps, strict=True), key=lambda cell: cell[0].badge):
+    page.rows([[*heads, ("what was found", "dim")]], indent=2, widths=widths)
+    for badge, members in groupby(enumerate(shown, 1), key=lambda item: item[1].badge):
         page.blank()
         page.rows([[_badge(badge), (counted(summary.counts[badge], "run"), "dim")]], indent=0, widths=(BADGE,))
-        rows = []
-        for record, name, values, step in members:
-            text = f"{record.title} {record.others}".rstrip()
-            rows.append(row(name, values, spark(record.spark, ascii=look.ascii), step, text))
-        page.rows(rows, indent=2, widths=widths)
+        for place, record in members:
+            cells = [(column.cells[place], column.style) for column in columns]
+            page.rows([[*cells, (record.found, "")]], indent=2, widths=widths)
 
 
-def _columns(shown: Sequence[Record], summary: Summary, room: int) -> tuple[list[list[str]], list[int]]:
-    """Return the varied settings that there is room for, as a row of heads and a row a run, and their widths."""
-    columns: list[list[str]] = []
-    widths: list[int] = []
-    for key in summary.varied:
-        column = [key, *(value_text(record.settings.get(key, "")) for record in shown)]
-        width = max(map(len, column))
-        if sum(widths) + width + 2 <= room:
-            columns.append([f"{value:>{width}}" if key in summary.numbers else value for value in column])
-            widths.append(width + 2)
-    return [[column[index] for column in columns] for index in range(len(shown) + 1)], widths
+class _Column:
+    """The head and the cells of a column, padded where they stand to the right, and its width with a gap."""
+
+    def __init__(self, head: str, cells: Sequence[str], style: str = "", *, right: bool = False) -> None:
+        width = max(styled([(text, "")]).cell_len for text in (head, *cells))
+        self.cells = [text.rjust(width * right) for text in (head, *cells)]
+        self.style, self.width = style, width + 2
 
 
 def _badge(badge: str) -> Piece:

@@ -175,9 +175,7 @@ def test_a_notebook_shows_a_card(tmp_path: Path) -> None:
     ("name", "value", "problem"),
     [
         ("jobs", 0, "0 is too few"),
-        ("colums", {}, "did you mean 'columns'"),
         ("format", "nonsense", "not a format"),
-        ("rerun", "x", "not an option of a scan"),
     ],
 )
 def test_an_odd_value_is_an_error_of_ours(name: str, value: Any, problem: str) -> None:
