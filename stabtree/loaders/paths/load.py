@@ -228,7 +228,7 @@ def _find(paths: Sequence[str | Path], options: LoadOptions, most: float = math.
     if len(named) > 1 and not (units or further):
         loaded = joined(loaded, every, cache)
     if roots and options.run is not None:
-        loaded = [_only_named(loaded, options.run, str(paths[0]))]
+        loaded = [only_named(loaded, options.run, str(paths[0]))]
     return Contents(tuple(loaded), tuple(ignored), (*further, *units), roots)
 
 
@@ -493,7 +493,7 @@ def _is_called(item: Loaded, name: str) -> bool:
     return is_path or name in (inner, item.name, item.own.name)
 
 
-def _only_named(loaded: Sequence[Loaded], wanted: str, folder: str) -> Loaded:
+def only_named(loaded: Sequence[Loaded], wanted: str, folder: str) -> Loaded:
     """Return the run of a name: its path and name below the folder, or else any other that it is called by."""
     runs = {_below(item, folder): item for item in loaded if isinstance(item.run, Run)}
     if wanted in runs:

@@ -6,7 +6,6 @@ import csv
 import io
 import json
 from functools import partial
-from textwrap import indent
 from typing import TYPE_CHECKING
 
 from stabtree.common.answer import UNKNOWN
@@ -89,19 +88,16 @@ def jsonl(records: Iterable[Record], _look: RenderOptions = DEFAULT_OPTIONS) -> 
 
 def to_json(records: Iterable[Record], _look: RenderOptions = DEFAULT_OPTIONS) -> Iterator[str]:
     """Yield `{"schema": 1, "runs": [...], "verdict": worst, ...}`, each run as in `jsonl`, and what a sweep varies."""
-    worst, last, rows = str(Severity.OK), "", list(records)
-    yield f'{{\n  "schema": {SCHEMA},\n  "runs": [\n'
-    for record in rows:
-        worst = min(worst, record.verdict, key=ORDER.index)
-        if last:
-            yield f"{last},\n"
-        last = indent(written(json.loads(record.data)).rstrip("\n"), "    ")
-    summary = Summary(rows)
-    rest = {
-        "verdict": UNKNOWN if worst == UNREAD else worst,
-        "varied": [{"key": key, "split": summary.splits.get(key, "")} for key in summary.varied],
-    }
-    yield f"{last}\n  ],\n{written(rest).removeprefix('{').lstrip(chr(10))}"
+    summary = Summary(records)
+    worst = min((run.verdict for run in summary.records), key=ORDER.index, default=str(Severity.OK))
+    yield written(
+        {
+            "schema": SCHEMA,
+            "runs": [json.loads(run.data) for run in summary.records],
+            "verdict": UNKNOWN if worst == UNREAD else worst,
+            "varied": [{"key": key, "split": summary.splits.get(key, "")} for key in summary.varied],
+        }
+    )
 
 
 def headlines(records: Iterable[Record], look: RenderOptions = DEFAULT_OPTIONS) -> Iterator[str]:

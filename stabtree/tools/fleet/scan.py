@@ -43,8 +43,7 @@ if TYPE_CHECKING:
     from stabtree.loaders.paths.joined import Ends
 
 ALONE = 1  # run that is read by this process, to see whether there are more
-AHEAD = 3  # batches for each worker that are under way or waiting for it
-BATCH = 8  # units, or logs, that go to a worker at once
+AHEAD = 4  # units for each worker that are under way or waiting for it
 
 
 class Fleet(Struct, frozen=True):
@@ -182,10 +181,6 @@ class UnitJudge(Struct, frozen=True):
     documents: bool = True
     services: Callable[[Outcome], Any] | None = None
 
-    def __call__(self, units: Sequence[Unit]) -> list[Judged]:
-        """Return what became of units, in their order."""
-        return [self.judged(unit) for unit in units]
-
     def judged(self, unit: Unit) -> Judged:
         """Return what became of a unit; a fault of our own is a record, and costs no other unit anything."""
         begin = time.perf_counter()
@@ -242,68 +237,48 @@ def results(judge: UnitJudge, waiting: deque[Unit], jobs: int | None) -> Generat
     suspects: deque[Unit] = deque()  # of a worker that died
     seen: set[str] = set()
     while waiting or suspects:
-        alone = bool(suspects)
-        with _workers(jobs, alone=alone) as (pool, workers):
-            together = _together(pool, workers, judge, waiting, suspects)
-            for judged in _one_by_one(pool, judge, suspects) if alone else together:
+        alone, broken = bool(suspects), list[tuple[Unit, Exception]]()
+        with _workers(1 if alone else jobs, here=jobs == 1) as (pool, ahead):
+            for judged in _fed(pool, ahead, judge, suspects if alone else waiting, broken):
                 # Links may lead to one folder again and again.
                 real = {real_path(unit.paths[0]): unit for unit in reversed(judged.further)}
                 waiting.extendleft(unit for target, unit in real.items() if target not in seen)
                 seen |= real.keys()
                 yield judged
-
-
-def _together(
-    pool: Executor, workers: int, judge: UnitJudge, waiting: deque[Unit], suspects: deque[Unit]
-) -> Iterator[Judged]:
-    """Feed workers until nothing is left, or one of them died; few batches are under way, however many units wait."""
-    running: dict[Future[list[Judged]], list[Unit]] = {}
-    while running or (waiting and not suspects):
-        while waiting and not suspects and len(running) < AHEAD * workers:
-            batch = [waiting.popleft()]
-            while waiting and sum(max(len(unit.files), 1) for unit in batch) < BATCH:
-                batch.append(waiting.popleft())
-            try:
-                running[pool.submit(judge, batch)] = batch
-            except (RuntimeError, OSError):  # the pool broke
-                suspects.extend(batch)
-        for future in wait(running, timeout=1, return_when=FIRST_COMPLETED).done:
-            batch = running.pop(future)
-            try:
-                found = future.result()
-            except Exception:
-                suspects.extend(batch)
+        for unit, error in broken:
+            parts = [replace(unit, files=(name,)) for name in unit.files]
+            if not alone:  # with it others were under way
+                suspects.append(unit)
+            elif len(parts) > 1:
+                suspects.extend(parts)
             else:
-                yield from found
-
-
-def _one_by_one(pool: Executor, judge: UnitJudge, suspects: deque[Unit]) -> Iterator[Judged]:
-    """Try units of workers that died one by one, to see which of them it was; stop at it, as the pool broke."""
-    while suspects:
-        unit = suspects.popleft()
-        try:
-            (found,) = pool.submit(judge, [unit]).result()
-        except Exception as error:
-            suspects.extend(replace(unit, files=(name,)) for name in unit.files if len(unit.files) > 1)
-            if len(unit.files) < 2:
                 problem = error.problem if isinstance(error, StabtreeError) else "the process that read it was killed"
                 hint = "diagnose it alone; it may need more memory than there is"
                 yield Judged((judge.failed(unit, StabtreeError(problem, where=clean(unit.path), hint=hint)),))
-            return
-        yield found
 
 
-class _Inline(Executor):
-    """Does all in this process, at once: for few runs, and where no other process may be started."""
-
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Return the result, in a future that is done."""
-        future: Future[Any] = Future()
-        try:
-            future.set_result(fn(*args, **kwargs))
-        except Exception as error:
-            future.set_exception(error)
-        return future
+def _fed(
+    pool: Executor | None, ahead: int, judge: UnitJudge, units: deque[Unit], broken: list[tuple[Unit, Exception]]
+) -> Iterator[Judged]:
+    """Yield what became of units until none is left, or a worker died; few are under way, however many wait."""
+    while pool is None and units:
+        yield judge.judged(units.popleft())
+    running: dict[Future[Judged], Unit] = {}
+    while pool and (running or (units and not broken)):
+        while units and not broken and len(running) < ahead:
+            unit = units.popleft()
+            try:
+                running[pool.submit(judge.judged, unit)] = unit
+            except (RuntimeError, OSError) as error:  # the pool broke
+                broken.append((unit, error))
+        for future in wait(running, timeout=1, return_when=FIRST_COMPLETED).done:
+            unit = running.pop(future)
+            try:
+                found = future.result()
+            except Exception as error:
+                broken.append((unit, error))
+            else:
+                yield found
 
 
 class _Pool(ProcessPoolExecutor):
@@ -334,15 +309,13 @@ def _undisturbed() -> Iterator[None]:
 
 
 @contextmanager
-def _workers(jobs: int | None, *, alone: bool) -> Iterator[tuple[Executor, int]]:
-    """Yield what does the work, and how many calls it runs together, which is one where each is to be `alone`."""
-    if jobs == 1:
-        yield _Inline(), 1
+def _workers(jobs: int | None, *, here: bool) -> Iterator[tuple[Executor | None, int]]:
+    """Yield processes, none where this one does the work, and how many units may be under way."""
+    if here:
+        yield None, 1
         return
     if jobs is None:
         jobs = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if alone:
-        jobs = 1
     method = "spawn"
     if sys.platform != "win32" and "forkserver" in multiprocessing.get_all_start_methods():
         method = "forkserver"  # this process may have threads, and is not forked
@@ -355,7 +328,7 @@ def _workers(jobs: int | None, *, alone: bool) -> Iterator[tuple[Executor, int]]
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
     pool = _Pool(jobs, mp_context=multiprocessing.get_context(method), initializer=_begin)
     try:
-        yield pool, jobs
+        yield pool, 1 if jobs == 1 else AHEAD * jobs
     except BaseException:
         for process in [*(pool._processes or {}).values()]:  # noqa: SLF001 - public only from Python 3.14 on
             process.kill()

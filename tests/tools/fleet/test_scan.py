@@ -17,7 +17,7 @@ from stabtree.judging.judge import Judging
 from stabtree.loaders.paths.find import Unit
 from stabtree.loaders.paths.load import contents
 from stabtree.tools.fleet import scan as scanning
-from stabtree.tools.fleet.scan import Judged, UnitJudge, results
+from stabtree.tools.fleet.scan import UnitJudge, results
 from tests.cli.command import COMMAND, failed, run
 from tests.conftest import FIXTURES
 from tests.loaders.paths import logs
@@ -80,26 +80,6 @@ def test_a_worker_that_is_killed_ends_no_scan(tmp_path: Path) -> None:
     assert {name: record.verdict for name, record in found.items()} == dict.fromkeys(
         ("a", "b", "c", "r0.csv", "r1.csv", "r2.csv"), "ok"
     )
-
-
-def test_a_folder_that_kills_its_reader_is_read_log_by_log(tmp_path: Path) -> None:
-    """One log of a folder is too much; the others, and the folders below, are judged without it."""
-    for name in ("fatal.csv", "good.csv", "below/run.csv"):
-        logs.csv(tmp_path / name, len(name))
-
-    class Reading(UnitJudge, frozen=True):
-        def judged(self, unit: Unit) -> Judged:
-            """Fail as a broken pool does, for the folder and for the log."""
-            if "fatal.csv" in unit.files or unit == Unit(str(tmp_path)):
-                raise MemoryError
-            return UnitJudge.judged(self, unit)
-
-    found = judged(Reading(), [Unit(str(tmp_path))], 1)
-    assert {name: record.verdict for name, record in found.items()} == {
-        "fatal.csv": "unread",
-        "good.csv": "ok",
-        "below": "ok",
-    }
 
 
 def test_a_fault_of_ours_is_a_record_and_code_4(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
