@@ -28,7 +28,6 @@ from stabtree.common.answer import NO, UNKNOWN, YES
 from stabtree.common.errors import StabtreeError
 from stabtree.report.outputs import (
     CSV,
-    DEFAULT_OPTIONS,
     HEADLINE,
     HTML,
     JSON,
@@ -39,6 +38,7 @@ from stabtree.report.outputs import (
     RUNS,
     SCREEN,
     SERVICES,
+    RenderOptions,
     names,
 )
 
@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     from stabtree.judging.settings import Settings
     from stabtree.judging.verdict import Outcome
     from stabtree.loaders import Loaded
-    from stabtree.report.outputs import RenderOptions
     from stabtree.run import Run
     from stabtree.tree.model import Question, Tree
 
@@ -68,13 +67,11 @@ Exit codes:
   3  too little was logged to judge
   4  stabtree itself failed; --debug shows where
 """
-FOR_MACHINES = {JSON, JSONL}
 SHOW_OUTDATED = {SCREEN, JSON, JSONL, MARKDOWN, HTML, POSTMORTEM}
 """Outputs that say themselves which accepted findings no longer occur."""
 
 SYNONYMS = {"y": YES, "true": YES, "1": YES, "n": NO, "false": NO, "0": NO, "?": "?"}
 NOT_KNOWN = ("", UNKNOWN, "u", "skip", "don't know")
-DEMO = "fp16-overflow"
 
 
 def diagnose(
@@ -91,7 +88,6 @@ def diagnose(
     """
     from stabtree.loaders import find_runs
     from stabtree.loaders.paths.joined import cut, stretch_of
-    from stabtree.report.outputs import RenderOptions
 
     effective = effective_settings(read, judge)
     targets = wanted(out)
@@ -109,16 +105,18 @@ def diagnose(
         plots=not out.no_plots,
         fail_on=effective.levels,
         accept_partial=effective.accept_partial,
-        worst=work.worst or DEFAULT_OPTIONS.worst,
+        worst=work.worst,
     )
     several = len(found.loaded) != 1 or bool(found.further)
     alone = {"rerun": read.rerun, "interactive": judge.interactive, "checkpoints": read.checkpoints, "full": out.full}
-    _check_fit(several, work.worst, [*targets.values()], **alone)
+    if several or work.worst is not None:
+        _check_fit(several, [*targets.values()], **alone)
     if several:
         how |= {"judging": judging, "ends": ends, "jobs": work.jobs, "found": found}
         extensions.function("judge_many")(paths, effective, targets, look, **how)
         return
-    tell_of_links(found.outside)
+    if found.ignored:
+        tell_of_links(found.outside)
     item = _completed(cut(found.loaded[0], ends), other, targets)
     with busy.doing(f"judging {item.name}"):
         outcome = judging.outcome(item, asker if judge.interactive else None)
@@ -130,15 +128,13 @@ def diagnose(
         raise typer.Exit(code)
 
 
-def _check_fit(several: bool, worst: int | None, outputs: Sequence[str], **alone: object) -> None:
+def _check_fit(several: bool, outputs: Sequence[str], **alone: object) -> None:
     """Refuse what makes no sense of one run, or of several."""
     given = [f"--{name}" for name, value in alone.items() if value]
     given += [f"--output {name}" for name in outputs if name not in names(RUNS)]
     if several and given:
         raise StabtreeError("goes with one run, these are several", where=given[0], hint="name one of them")
-    if worst is not None and worst < 1:
-        raise StabtreeError(f"{worst} is too few", where="--worst", hint="type a number from 1 up")
-    if worst is not None and not several:
+    if not several:
         raise StabtreeError("goes with several runs, this is one", where="--worst", hint="leave it out")
 
 
@@ -167,7 +163,7 @@ def _completed(loaded: Loaded, other: Run | None, targets: Mapping[Path | None, 
         return loaded
     run = replace(loaded.run, rerun=other)
     protect_run(targets, run)
-    if not FOR_MACHINES.isdisjoint(targets.values()):
+    if not {JSON, JSONL}.isdisjoint(targets.values()):
         from stabtree.loaders.paths.stored import with_inputs
 
         run = with_inputs(run)
@@ -201,7 +197,7 @@ def demo(out: Annotated[OutputOptions, Only("output", "json", "quiet")]) -> None
     """
     from stabtree.tree.shipped import shipped_runs
 
-    run = shipped_runs() / "phase19" / DEMO
+    run = shipped_runs() / "phase19" / "fp16-overflow"
     diagnose([str(run)], judge=JudgeOptions(fail_on=("never",)), out=out)
     if not (out.json or out.quiet or out.output):
         notify(f"\nThis run is in {run}\nFor one of yours: stabtree PATH")

@@ -68,7 +68,7 @@ class RenderOptions(Struct, frozen=True):
         exit_code: the exit code that the command will end with; None where there is none.
         fail_on: the verdicts that count as a failure.
         accept_partial: whether a run passes if every check that could run passed.
-        worst: how many of many runs a screen lists.
+        worst: how many of many runs a screen lists, if that was said.
     """
 
     width: int = 100
@@ -79,7 +79,7 @@ class RenderOptions(Struct, frozen=True):
     exit_code: int | None = None
     fail_on: frozenset[str] = frozenset({"warning"})
     accept_partial: bool = False
-    worst: int = 20
+    worst: int | None = None
 
 
 DEFAULT_OPTIONS = RenderOptions()

@@ -246,10 +246,8 @@ def _read_all(unit: Unit, options: LoadOptions, roots: Sequence[str], cache: dic
         if target not in seen:
             try:
                 found = contents(part, options, roots, cache=cache if unit.files else None)
-            except (StabtreeError, KeyboardInterrupt):
-                raise
-            except Exception:
-                if part is unit or most == math.inf:
+            except Exception as fault:
+                if isinstance(fault, StabtreeError) or part is unit or most == math.inf:
                     raise
                 waiting.appendleft(part)  # who reads the rest tells what is wrong with it
                 break

@@ -48,6 +48,8 @@ def judge_many(
         StabtreeError: where there is no run, or an output can't be written.
         Exit: with the code that all runs add up to, where that is not 0.
     """
+    if look.worst is not None and look.worst < 1:
+        raise StabtreeError(f"{look.worst} is too few", where="--worst", hint="type a number from 1 up")
     gc.enable()  # this takes long, unlike other commands
     names = {*targets.values()}
     existing = {target for target in targets if target and target.exists()}

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 CAUSES = ("verdict", "runs", "what was found", "from step", "the worst", "what to do first")
 RUN = ("verdict", "run", "from step", "what was found", "restart", "last step")
 FEW = 40  # runs that are all listed, healthy ones too
+WORST = 20  # of more runs, those that are listed
 MIN_GROUPED = 4  # runs; a table of fewer says more
 MAX_GROUPS, MAX_EXAMPLES, MAX_NAME = 30, 3, 1000
 MIN_NAME, MIN_TITLE = 16, 12  # characters that a run's name, and what was found, may always have
@@ -243,8 +244,8 @@ def _screen(summary: Summary, look: RenderOptions) -> Iterator[str]:
     shown = summary.records
     if summary.grouped:
         _groups(page, summary)
-    if len(shown) > FEW or look.worst != DEFAULT_OPTIONS.worst:
-        shown = summary.calling[: look.worst]
+    if look.worst or len(shown) > FEW:
+        shown = summary.calling[: look.worst or WORST]
     if shown:
         _listed(page, shown, summary, look)
     page.blank()
