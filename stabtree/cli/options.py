@@ -200,19 +200,12 @@ def tell_of_links(outside: Sequence[str]) -> None:
 
 
 class EffectiveSettings(Struct, frozen=True):
-    """What the command line and the project's settings say together.
+    """What the command line and the project's settings say together."""
 
-    Attributes:
-        settings: those of the project that the command line does not override.
-        levels: from which a run fails: those of `--fail-on`, else the project's.
-        accept_partial: whether a run passes if every check that could run passed.
-        expect_complete: whether a run whose end is not known is not judged.
-    """
-
-    settings: Settings
-    levels: frozenset[str]
-    accept_partial: bool
-    expect_complete: bool = False
+    settings: Settings  # those of the project that the command line does not override
+    levels: frozenset[str]  # from which a run fails: those of `--fail-on`, else the project's
+    accept_partial: bool  # whether a run passes if every check that could run passed
+    expect_complete: bool = False  # whether a run whose end is not known is not judged
 
     def exit_code(self, judged: Iterable[Any]) -> int:
         """Return the exit code for runs that were judged: whatever has a `verdict`, and is `partial` or not."""

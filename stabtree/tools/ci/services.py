@@ -47,53 +47,30 @@ NOT_JUDGED = "not-judged"
 
 
 class Problem(NamedTuple):
-    """A finding, or why there is none, in plain texts that are safe to show.
+    """A finding, or why there is none, in plain texts that are safe to show."""
 
-    Attributes:
-        run: what was named, as it can be typed.
-        file: the log.
-        line: the line of the log in which it begins; None if unknown.
-        rule: the leaf, `not-judged`, or `unread`.
-        severity: that of the leaf; `unknown` or `unread` if there is none.
-        title: what was found, and at which step.
-        actions: what to do, in order.
-        fingerprint: what identifies it; empty if nothing was found.
-        leaf: the leaf itself.
-        ignored: whether it is ignored or accepted.
-        accepted: why it is accepted; empty for a leaf that is ignored.
-    """
-
-    run: str
-    file: str
-    line: int | None
-    rule: str
-    severity: str
-    title: str
-    actions: tuple[str, ...] = ()
-    fingerprint: str = ""
-    leaf: Leaf | None = None
-    ignored: bool = False
-    accepted: str = ""
+    run: str  # what was named, as it can be typed
+    file: str  # the log
+    line: int | None  # the line of the log in which it begins; None if unknown
+    rule: str  # the leaf, `not-judged`, or `unread`
+    severity: str  # that of the leaf; `unknown` or `unread` if there is none
+    title: str  # what was found, and at which step
+    actions: tuple[str, ...] = ()  # what to do, in order
+    fingerprint: str = ""  # what identifies it; empty if nothing was found
+    leaf: Leaf | None = None  # the leaf itself
+    ignored: bool = False  # whether it is ignored or accepted
+    accepted: str = ""  # why it is accepted; empty for a leaf that is ignored
 
 
 class Told(NamedTuple):
-    """What services are told of a run, in values that another process can send.
+    """What services are told of a run, in values that another process can send."""
 
-    Attributes:
-        name: what was named, as it can be typed.
-        verdict: the verdict.
-        badge: the verdict that is shown.
-        headline: the verdict in a line.
-        problems: its findings, the worst first, and those that are ignored or accepted.
-        cases: what became of each section.
-    """
-
-    name: str
-    verdict: str
-    badge: str
-    headline: str
-    problems: tuple[Problem, ...]
-    cases: tuple[ET.Element, ...]
+    name: str  # what was named, as it can be typed
+    verdict: str  # the verdict
+    badge: str  # the verdict that is shown
+    headline: str  # the verdict in a line
+    problems: tuple[Problem, ...]  # its findings, the worst first, and those that are ignored or accepted
+    cases: tuple[ET.Element, ...]  # what became of each section
 
 
 def tell(outcome: Outcome, look: RenderOptions = DEFAULT_OPTIONS) -> Told:

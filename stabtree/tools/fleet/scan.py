@@ -47,17 +47,11 @@ AHEAD = 4  # units for each worker that are under way or waiting for it
 
 
 class Fleet(Struct, frozen=True):
-    """The runs that a scan found.
+    """The runs that a scan found."""
 
-    Attributes:
-        records: the runs, worst first.
-        stopped: whether the scan was interrupted.
-        outside: links that lead out of the folders and were not followed.
-    """
-
-    records: Sequence[Record]
-    stopped: bool = False
-    outside: Sequence[str] = ()
+    records: Sequence[Record]  # the runs, worst first
+    stopped: bool = False  # whether the scan was interrupted
+    outside: Sequence[str] = ()  # links that lead out of the folders and were not followed
 
     def __iter__(self) -> Iterator[Record]:
         """Return the runs, worst first."""
@@ -163,23 +157,14 @@ class Judged(NamedTuple):
 
 
 class UnitJudge(Struct, frozen=True):
-    """How units are read and judged: plain values, so that another process or machine can be handed it.
+    """How units are read and judged: plain values, so that another process or machine can be handed it."""
 
-    Attributes:
-        judging: how runs are judged.
-        how: how logs are read: options of `load_run`.
-        roots: the folders that are scanned, resolved.
-        ends: the steps that are judged.
-        documents: whether the JSON of each run is wanted.
-        services: returns what services are told of a run.
-    """
-
-    judging: Judging = field(default_factory=Judging)
-    how: Mapping[str, Any] = field(default_factory=dict)
-    roots: tuple[str, ...] = ()
-    ends: Ends | None = None
-    documents: bool = True
-    services: Callable[[Outcome], Any] | None = None
+    judging: Judging = field(default_factory=Judging)  # how runs are judged
+    how: Mapping[str, Any] = field(default_factory=dict)  # how logs are read: options of `load_run`
+    roots: tuple[str, ...] = ()  # the folders that are scanned, resolved
+    ends: Ends | None = None  # the steps that are judged
+    documents: bool = True  # whether the JSON of each run is wanted
+    services: Callable[[Outcome], Any] | None = None  # returns what services are told of a run
 
     def judged(self, unit: Unit) -> Judged:
         """Return what became of a unit; a fault of our own is a record, and costs no other unit anything."""

@@ -45,23 +45,14 @@ _OWN_NUMBERS = re.compile(r" \([^()]* â†’ [^()]*\)")  # of one run: (lr 0.003 â†
 
 
 class RunGroup(Struct, frozen=True):
-    """Runs of one verdict in which the same was found.
+    """Runs of one verdict in which the same was found."""
 
-    Attributes:
-        badge: the verdict.
-        leaf: the id of what was found; empty where nothing was.
-        runs: the runs, of which there is at least one.
-        heading: what was found in them.
-        steps: the range of the steps at which it began; empty where there are none.
-        first: what to do about them first, where that is the same for all.
-    """
-
-    badge: str
-    leaf: str
-    runs: Sequence[Record]
-    heading: str = "Healthy"
-    steps: str = ""
-    first: str = ""
+    badge: str  # the verdict
+    leaf: str  # the id of what was found; empty where nothing was
+    runs: Sequence[Record]  # the runs, of which there is at least one
+    heading: str = "Healthy"  # what was found in them
+    steps: str = ""  # the range of the steps at which it began; empty where there are none
+    first: str = ""  # what to do about them first, where that is the same for all
 
     def examples(self, name: Callable[[Record], str], room: int = MAX_NAME) -> str:
         """Return the names of the first runs, as many as there is room for, and how many more there are."""
