@@ -1,33 +1,26 @@
-"""How fast a folder of runs is scanned: the processor time of a run by format, and runs a second by engine.
+"""How fast a folder of runs is scanned: the processor time of a run by format, and runs a second.
 
-Copies with noise of one run in three formats, one in four with a spike; engines take turns, the best of each counts.
+Copies with noise of one run in three formats, one in four with a spike; of the rounds the best counts.
 
     python -m benchmarks.scan
-    python -m benchmarks.scan --engines processes dask
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import logging
 import os
 import pickle
 import subprocess
 import sys
 import tempfile
 import time
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from stabtree.loaders.paths.find import Unit, parts
 from stabtree.tools.fleet.scan import UnitJudge
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 STEPS, SMALL_STEPS, LONG_STEPS = 2000, 200, 20_000
 FORMATS = ("CSV", "JSON lines", "trainer_state.json")  # in the order of `write`
@@ -76,9 +69,9 @@ def costs(top: Path) -> None:
             files = [write(folder, 3 * place + kind, steps) for place in range(RUNS // (1 + 3 * (steps > STEPS)))]
             units = [Unit(str(file.parent)) for file in files if file.parent != folder]
             units += parts(str(folder), [file.name for file in files if file.parent == folder])
-            judge(units[:1])
+            judge.judged(units[0])
             begin = time.process_time()
-            found = judge(units)
+            found = [judge.judged(unit) for unit in units]
             took[steps] = (time.process_time() - begin) / len(files)
             back = len(pickle.dumps(found)) / len(files)
         row = (took[LONG_STEPS] - took[SMALL_STEPS]) / (LONG_STEPS - SMALL_STEPS)
@@ -88,25 +81,11 @@ def costs(top: Path) -> None:
         )
 
 
-@contextmanager
-def engine(name: str, workers: int) -> Iterator[list[str]]:
-    """Yield the options of an engine; the workers of Dask are running already, and have judged a run."""
-    if name != "dask":
-        yield ["--engine", name, "--jobs", str(workers)]
-        return
-    from distributed import LocalCluster
-
-    options = {"dashboard_address": "127.0.0.1:0", "silence_logs": logging.CRITICAL}
-    with LocalCluster(n_workers=workers, threads_per_worker=1, **options) as cluster:
-        yield ["--engine", name, "--scheduler", cluster.scheduler_address]
-
-
 def main() -> None:
     """Print the figures."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--runs", type=int, default=1000)
     parser.add_argument("--rounds", type=int, default=2)
-    parser.add_argument("--engines", nargs="*", default=["processes"])
     given = parser.parse_args()
     cores = len(os.sched_getaffinity(0))
     print(f"{cores} cores, load {os.getloadavg()[0]:.1f}")
@@ -116,27 +95,13 @@ def main() -> None:
         folder.mkdir()
         for place in range(given.runs):
             write(folder, place, STEPS)
-        best = dict.fromkeys(given.engines, float("inf"))
+        best = float("inf")
         for _ in range(given.rounds):
-            for kind in given.engines:
-                with engine(kind, cores) as options:
-                    words = [
-                        sys.executable,
-                        "-m",
-                        "stabtree",
-                        "scan",
-                        str(folder),
-                        "-q",
-                        "--fail-on",
-                        "never",
-                        *options,
-                    ]
-                    begin = time.perf_counter()
-                    subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
-                    best[kind] = min(best[kind], time.perf_counter() - begin)
-        for kind, seconds in best.items():
-            rate = given.runs / seconds
-            print(f"{kind}: {given.runs:,} runs of {STEPS:,} steps in {seconds:.1f} s, {rate:.0f} a second")
+            words = [sys.executable, "-m", "stabtree", str(folder), "-q", "--fail-on", "never", "--jobs", str(cores)]
+            begin = time.perf_counter()
+            subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
+            best = min(best, time.perf_counter() - begin)
+        print(f"{given.runs:,} runs of {STEPS:,} steps in {best:.1f} s, {given.runs / best:.0f} a second")
 
 
 if __name__ == "__main__":

@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
+from msgspec.structs import replace
 
 from stabtree import measures
 from stabtree.common.errors import FAULTS
 from stabtree.measures import MEASURES
 from stabtree.run import Gap, Run, Series, Setting
+from stabtree.tools.ci.services import tell
+from stabtree.tools.fleet.record import record_of
 from stabtree.tree.load import load_tree, load_trees, stated_for
 from stabtree.tree.params import fact_params, resolved
 
@@ -24,7 +27,9 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from stabtree.common.answer import Answer
+    from stabtree.judging.verdict import Outcome
     from stabtree.measures.registry import Measured
+    from stabtree.tools.fleet.record import Record
     from stabtree.tree.model import Question
 
 # The same examples in every run, and no clock that could fail one: what is red is red for everybody.
@@ -118,3 +123,8 @@ def ask(name: str, run: Run, **params: Any) -> Answer:
 def ask_node(node: Question, run: Run) -> Answer:
     """The answer to a node of the shipped trees."""
     return MEASURES[node.test].ask(measures_of(run), resolved(load_trees(), node))
+
+
+def recorded(*outcomes: Outcome) -> list[Record]:
+    """Outcomes as outputs of several runs take them, with what services are told."""
+    return [replace(record_of(one, one.name), told=tell(one)) for one in outcomes]

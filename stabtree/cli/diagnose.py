@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,13 +15,15 @@ from stabtree.cli.options import (
     OutputOptions,
     Paths,
     ReadOptions,
+    WorkOptions,
     effective_settings,
     judging_with_baseline,
-    loaded_runs,
     reading,
+    tell_of_links,
 )
-from stabtree.cli.output import deliver, protect_log, protect_rules, protect_run, summarize, wanted, with_lines
+from stabtree.cli.output import deliver, protect_log, protect_rules, protect_run, summarize, wanted
 from stabtree.cli.terminal import Busy, notify, screen
+from stabtree.common import extensions
 from stabtree.common.answer import NO, UNKNOWN, YES
 from stabtree.common.errors import StabtreeError
 from stabtree.report.outputs import (
@@ -35,6 +38,7 @@ from stabtree.report.outputs import (
     RUNS,
     SCREEN,
     SERVICES,
+    RenderOptions,
     names,
 )
 
@@ -44,14 +48,14 @@ if TYPE_CHECKING:
     from stabtree.judging.settings import Settings
     from stabtree.judging.verdict import Outcome
     from stabtree.loaders import Loaded
-    from stabtree.report.outputs import RenderOptions
     from stabtree.run import Run
     from stabtree.tree.model import Question, Tree
 
 EPILOG = """\b
 Examples:
   stabtree run.csv                       one run; `diagnose` may be left out
-  stabtree 'sweep/*' -q                  one line for each run
+  stabtree runs -o runs.csv              a table of all runs below a folder
+  stabtree runs --output jsonl           a line for each run, once it is judged
   tail -n 5000 train.log | stabtree -    standard input
   stabtree run.csv --dtype fp16 --json   for machines
 
@@ -63,13 +67,11 @@ Exit codes:
   3  too little was logged to judge
   4  stabtree itself failed; --debug shows where
 """
-FOR_MACHINES = {JSON, JSONL}
 SHOW_OUTDATED = {SCREEN, JSON, JSONL, MARKDOWN, HTML, POSTMORTEM}
 """Outputs that say themselves which accepted findings no longer occur."""
 
 SYNONYMS = {"y": YES, "true": YES, "1": YES, "n": NO, "false": NO, "0": NO, "?": "?"}
 NOT_KNOWN = ("", UNKNOWN, "u", "skip", "don't know")
-DEMO = "fp16-overflow"
 
 
 def diagnose(
@@ -77,46 +79,63 @@ def diagnose(
     read: ReadOptions = ReadOptions(),  # noqa: B008 - frozen
     judge: JudgeOptions = JudgeOptions(),  # noqa: B008
     out: OutputOptions = OutputOptions(),  # noqa: B008
+    work: WorkOptions = WorkOptions(),  # noqa: B008
 ) -> None:
-    """Find what went wrong in a run: the path through the tree, the cause, the fix, the checkpoint to restart from."""
-    from stabtree.report.outputs import RenderOptions
+    """Find what went wrong in a run: the path through the tree, the cause, the fix, the checkpoint to restart from.
+
+    Of several runs, or of a folder of them, it is a table with the worst first, grouped by what was found, and with the
+    settings in which they differ. `stabtree scan` is another name of this command.
+    """
+    from stabtree.loaders import find_runs
+    from stabtree.loaders.paths.joined import cut, stretch_of
 
     effective = effective_settings(read, judge)
     targets = wanted(out)
     judging = judging_with_baseline(effective.settings, judge)
-    busy = Busy(wanted=not judge.interactive and targets.get(None) not in (HEADLINE, JSON, JSONL, CSV))
-    with busy.doing(f"reading {', '.join(paths)}"):
-        loaded = loaded_runs(paths, read, effective.settings)
-        other = _rerun(paths, read, effective.settings)
-    alone = {"--rerun": read.rerun, "--interactive": judge.interactive}
-    given = [name for name, value in alone.items() if value]
-    given += [f"--output {name}" for name in targets.values() if name not in names(RUNS)]
-    if given and len(loaded) > 1:
-        raise StabtreeError(f"goes with one run, these are {len(loaded)}", where=given[0], hint="name one of them")
     protect_rules(targets, *judging.rules)
-    outcomes = []
-    for item in loaded:
-        item = _completed(item, other, targets)  # noqa: PLW2901 - the same
-        with busy.doing(f"judging {item.name}"):
-            outcomes.append(with_lines(judging.outcome(item, asker if judge.interactive else None), targets))
-    code = effective.exit_code(outcomes)
+    busy = Busy(wanted=not judge.interactive and targets.get(None) not in (HEADLINE, JSON, JSONL, CSV))
+    ends, how, most = stretch_of(read.steps), reading(read, effective.settings), 1.0
+    if read.run_name is not None:  # any of them may be it
+        most = math.inf
+    with busy.doing(f"reading {', '.join(paths)}"):
+        found = find_runs(*paths, ranks=read.ranks, most=most, **how)
+        other = _rerun(paths, read, effective.settings)
     look = RenderOptions(
         full=out.full,
         plots=not out.no_plots,
-        exit_code=code,
         fail_on=effective.levels,
         accept_partial=effective.accept_partial,
+        worst=work.worst,
     )
-    if len(outcomes) > 1:
-        deliver(RUNS, outcomes, targets, look)
-        for outcome in outcomes:  # outputs of several runs have no room for it
-            for text in () if isinstance(outcome.found, StabtreeError) else outcome.found.acceptance_notes:
-                notify(f"note: {outcome.name}: {text}")
-    else:
-        _deliver_one(outcomes[0], targets, look, quiet=out.quiet)
-    summarize(outcomes, targets, look)
+    several = len(found.loaded) != 1 or bool(found.further)
+    alone = {"rerun": read.rerun, "interactive": judge.interactive, "checkpoints": read.checkpoints, "full": out.full}
+    if several or work.worst is not None:
+        _check_fit(several, [*targets.values()], **alone)
+    if several:
+        how |= {"judging": judging, "ends": ends, "jobs": work.jobs, "found": found}
+        extensions.function("judge_many")(paths, effective, targets, look, **how)
+        return
+    if found.ignored:
+        tell_of_links(found.outside)
+    item = _completed(cut(found.loaded[0], ends), other, targets)
+    with busy.doing(f"judging {item.name}"):
+        outcome = judging.outcome(item, asker if judge.interactive else None)
+    code = effective.exit_code([outcome])
+    look = replace(look, exit_code=code)
+    _deliver_one(outcome, targets, look, quiet=out.quiet)
+    summarize([outcome], targets, look)
     if code:
         raise typer.Exit(code)
+
+
+def _check_fit(several: bool, outputs: Sequence[str], **alone: object) -> None:
+    """Refuse what makes no sense of one run, or of several."""
+    given = [f"--{name}" for name, value in alone.items() if value]
+    given += [f"--output {name}" for name in outputs if name not in names(RUNS)]
+    if several and given:
+        raise StabtreeError("goes with one run, these are several", where=given[0], hint="name one of them")
+    if not several:
+        raise StabtreeError("goes with several runs, this is one", where="--worst", hint="leave it out")
 
 
 def _rerun(paths: Sequence[str], read: ReadOptions, settings: Settings) -> Run | None:
@@ -144,7 +163,7 @@ def _completed(loaded: Loaded, other: Run | None, targets: Mapping[Path | None, 
         return loaded
     run = replace(loaded.run, rerun=other)
     protect_run(targets, run)
-    if not FOR_MACHINES.isdisjoint(targets.values()):
+    if not {JSON, JSONL}.isdisjoint(targets.values()):
         from stabtree.loaders.paths.stored import with_inputs
 
         run = with_inputs(run)
@@ -160,7 +179,7 @@ def _deliver_one(outcome: Outcome, targets: Mapping[Path | None, str], look: Ren
     found = outcome.found
     if isinstance(found, StabtreeError):
         services = {target: name for target, name in targets.items() if name in SERVICES}
-        deliver(RUNS, [outcome], services, look)
+        deliver(RUN, [outcome], services, look)
         summarize([outcome], services, look)
         raise found
     deliver(RUN, found, targets, look)
@@ -178,7 +197,7 @@ def demo(out: Annotated[OutputOptions, Only("output", "json", "quiet")]) -> None
     """
     from stabtree.tree.shipped import shipped_runs
 
-    run = shipped_runs() / "phase19" / DEMO
+    run = shipped_runs() / "phase19" / "fp16-overflow"
     diagnose([str(run)], judge=JudgeOptions(fail_on=("never",)), out=out)
     if not (out.json or out.quiet or out.output):
         notify(f"\nThis run is in {run}\nFor one of yours: stabtree PATH")

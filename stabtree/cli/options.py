@@ -150,6 +150,13 @@ class OutputOptions(Struct, frozen=True):
     no_plots: Annotated[bool, _print("--no-plots", "Draw no figures.")] = False
 
 
+class WorkOptions(Struct, frozen=True):
+    """How many runs are worked on at once and listed, as typed."""
+
+    jobs: Annotated[int | None, _read("-j, --jobs N", "Processes for many runs (default: one per core).")] = None
+    worst: Annotated[int | None, _print("--worst N", "List only the N worst of many runs (default: 20).")] = None
+
+
 def reading(read: ReadOptions, settings: Settings) -> dict[str, Any]:
     """Return how a log is read, as `stabtree.loaders.load_run` takes it: as typed, else as the project's settings say.
 
@@ -178,8 +185,8 @@ def loaded_runs(paths: Sequence[str], read: ReadOptions, settings: Settings) -> 
     from stabtree.loaders import find_runs
     from stabtree.loaders.paths.joined import cut, stretch_of
 
-    ends, how = stretch_of(read.steps), {"ranks": read.ranks, **reading(read, settings)}
-    found = find_runs(*paths, **how)
+    ends = stretch_of(read.steps)
+    found = find_runs(*paths, ranks=read.ranks, **reading(read, settings))
     if found.ignored:
         tell_of_links(found.outside)
     return [cut(item, ends) for item in found.loaded]
@@ -193,19 +200,12 @@ def tell_of_links(outside: Sequence[str]) -> None:
 
 
 class EffectiveSettings(Struct, frozen=True):
-    """What the command line and the project's settings say together.
+    """What the command line and the project's settings say together."""
 
-    Attributes:
-        settings: those of the project that the command line does not override.
-        levels: from which a run fails: those of `--fail-on`, else the project's.
-        accept_partial: whether a run passes if every check that could run passed.
-        expect_complete: whether a run whose end is not known is not judged.
-    """
-
-    settings: Settings
-    levels: frozenset[str]
-    accept_partial: bool
-    expect_complete: bool = False
+    settings: Settings  # those of the project that the command line does not override
+    levels: frozenset[str]  # from which a run fails: those of `--fail-on`, else the project's
+    accept_partial: bool  # whether a run passes if every check that could run passed
+    expect_complete: bool = False  # whether a run whose end is not known is not judged
 
     def exit_code(self, judged: Iterable[Any]) -> int:
         """Return the exit code for runs that were judged: whatever has a `verdict`, and is `partial` or not."""

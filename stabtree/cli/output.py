@@ -7,7 +7,7 @@ import os
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
@@ -25,17 +25,15 @@ from stabtree.report.outputs import (
     MARKDOWN,
     RUN,
     SCREEN,
-    SERVICES,
     RenderOptions,
     names,
 )
 from stabtree.report.outputs import output as output_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from stabtree.cli.options import OutputOptions
-    from stabtree.judging.verdict import Outcome
     from stabtree.run import Run
 
     Targets = dict[Path | None, str]
@@ -190,27 +188,17 @@ def deliver(
     """
     for target, name in targets.items():
         if target is not None:
-            write(target, output_of(kind, name)(result, look))
+            found = output_of(kind, name)(result, look)
+            if isinstance(found, str | bytes):
+                write(target, found)
+            else:  # of many runs it is never held as a whole
+                write_pieces(target, (hidden(piece).encode("utf-8", "replace") for piece in found))
     if None in targets:
-        text = output_of(kind, targets[None])(result, on_the_terminal(look))
-        if isinstance(text, bytes):
-            emit_bytes(text)
+        found = output_of(kind, targets[None])(result, on_the_terminal(look))
+        if isinstance(found, bytes):
+            emit_bytes(found)
         else:
-            emit(text)
-
-
-def deliver_pieces(pieces: Callable[[str, RenderOptions], Iterator[str]], targets: Mapping[Path | None, str]) -> None:
-    """Write outputs that come in pieces, without holding any as a whole.
-
-    Raises:
-        StabtreeError: where one can't be written.
-    """
-    for target, name in targets.items():
-        if target is not None:
-            write_pieces(target, (hidden(piece).encode("utf-8", "replace") for piece in pieces(name, DEFAULT_OPTIONS)))
-    if None in targets:
-        for piece in pieces(targets[None], on_the_terminal(DEFAULT_OPTIONS)):
-            if piece:
+            for piece in [found] if isinstance(found, str) else found:
                 emit(piece)
 
 
@@ -222,25 +210,13 @@ def on_the_terminal(look: RenderOptions) -> RenderOptions:
     return replace(look, width=width, color=color, ascii=plain)
 
 
-def with_lines(outcome: Outcome, targets: Mapping[Path | None, str]) -> Outcome:
-    """Return the outcome with the line of the log where each finding begins, if an output names it."""
-    found = outcome.found
-    if isinstance(found, StabtreeError) or set(targets.values()).isdisjoint(SERVICES):
-        return outcome
-    from stabtree.loaders.paths.stored import with_places
-
-    findings = (*found.findings, *found.ignored)
-    steps = {finding.onset_step for finding in findings if finding.onset_step is not None}
-    return outcome._replace(found=replace(found, run=with_places(found.run, steps)))
-
-
-def summarize(outcomes: Sequence[Outcome], targets: Mapping[Path | None, str], look: RenderOptions) -> None:
+def summarize(runs: Sequence[Any], targets: Mapping[Path | None, str], look: RenderOptions) -> None:
     """Append the report to the job's summary, where GitHub's commands are printed and it says where that is."""
     named = os.environ.get(SUMMARY)
     if targets.get(None) != GITHUB or not named:
         return
     summary = extensions.function("summary")
-    data = hidden(f"{summary(outcomes, look)}\n").encode("utf-8", "replace")
+    data = hidden(f"{summary(runs, look)}\n").encode("utf-8", "replace")
     try:
         with Path(named).open("ab") as stream:
             if stream.tell() + len(data) > MAX_SUMMARY_BYTES:

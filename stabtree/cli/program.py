@@ -33,6 +33,7 @@ GROUPS = ("Arguments", "Input", "Judging", "Output", OTHERS, "Expert")
 
 COMMANDS = {
     "diagnose": ("stabtree.cli.diagnose:diagnose", "Find what went wrong in a run; `stabtree PATH` is enough."),
+    "scan": ("stabtree.cli.diagnose:diagnose", "Diagnose all runs below folders: another name of `diagnose`."),
     "explain": ("stabtree.cli.explain:explain", "Explain a question, a finding or a metric."),
     "inspect": ("stabtree.cli.inspect:inspect", "Show how a run's files are read."),
     "tree": ("stabtree.cli.tree:tree_app", "List, show, check and test decision trees."),

@@ -86,13 +86,11 @@ def folded(summary: str, *children: str, **attributes: str | bool) -> Markup:
     return tag("details", tag("summary", summary), tag("div", *children, class_="body"), **attributes)
 
 
-def table(heads: Iterable[str], rows: Iterable[Iterable[str]], **attributes: str | bool) -> Markup:
+def table(heads: Iterable[str], rows: Iterable[Iterable[str]], label: str = "Table", **more: str | bool) -> Markup:
     """Return a table that scrolls sideways where it is too wide."""
     head = tag("thead", tag("tr", *(tag("th", item, scope="col") for item in heads)))
     body = tag("tbody", *(tag("tr", *(tag("td", cell) for cell in row)) for row in rows))
-    return tag(
-        "div", tag("table", head, body, **attributes), class_="wide", tabindex="0", role="region", aria_label="Table"
-    )
+    return tag("div", tag("table", head, body, **more), class_="wide", tabindex="0", role="region", aria_label=label)
 
 
 def _attributes(attributes: dict[str, str | bool]) -> str:

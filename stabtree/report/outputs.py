@@ -25,7 +25,7 @@ GITHUB, JUNIT, SARIF = "github", "junit", "sarif"
 SERVICES = (GITHUB, JUNIT, SARIF)
 """Those that a service reads: they report a log that can't be read too, and name the line where a finding begins."""
 
-RUN, RUNS, RECORDS = "run", "runs", "records"
+RUN, RUNS = "run", "runs"
 COMPARISON, CALIBRATION, CHECK = "comparison", "calibration", "check"
 
 OUTPUTS: dict[str, dict[str, str]] = {
@@ -71,6 +71,7 @@ class RenderOptions(Struct, frozen=True):
         exit_code: the exit code that the command will end with; None where there is none.
         fail_on: the verdicts that count as a failure.
         accept_partial: whether a run passes if every check that could run passed.
+        worst: how many of many runs a screen lists, if that was said.
     """
 
     width: int = 100
@@ -82,6 +83,7 @@ class RenderOptions(Struct, frozen=True):
     exit_code: int | None = None
     fail_on: frozenset[str] = frozenset({"warning"})
     accept_partial: bool = False
+    worst: int | None = None
 
 
 DEFAULT_OPTIONS = RenderOptions()

@@ -6,7 +6,6 @@ An address is `module:name`; it is imported when it is used.
 from __future__ import annotations
 
 COMMANDS = {
-    "scan": ("stabtree.tools.fleet.command:scan", "Diagnose all runs below folders, worst first."),
     "watch": ("stabtree.tools.live.command:watch", "Follow a growing log."),
     "check": ("stabtree.tools.check.command:check", "Check a configuration before its run."),
     "compare": ("stabtree.tools.compare.command:compare", "Show where a run departs from healthy ones."),
@@ -24,7 +23,10 @@ TREE_COMMANDS = {"test": "stabtree.tools.cases:test"}
 
 FUNCTIONS = {
     "read_baseline": "stabtree.tools.ci.baseline:read_baseline",
+    "record_of": "stabtree.tools.fleet.record:record_of",
+    "tell": "stabtree.tools.ci.services:tell",
     "summary": "stabtree.tools.ci.services:summary",
+    "judge_many": "stabtree.tools.fleet.command:judge_many",
     "fetched_runs": "stabtree.tools.fleet.remote:fetched_runs",
     "watch_contract": "stabtree.tools.live.messages:event_schemas",
 }
@@ -43,7 +45,6 @@ MEASURES = {
 _FLEET = "stabtree.tools.fleet"
 _CHECK = "stabtree.tools.check.report"
 _SERVICES = {name: f"stabtree.tools.ci.services:{name}" for name in ("github", "junit", "sarif")}
-_RUNS = ("screen", "headline", "json", "jsonl", "csv", "markdown", "html")
 
 OUTPUTS = {
     "run": {
@@ -52,10 +53,6 @@ OUTPUTS = {
         **_SERVICES,
     },
     "runs": {
-        **{name: f"{_FLEET}.outputs:several_{name}" for name in _RUNS},
-        **_SERVICES,
-    },
-    "records": {
         "screen": f"{_FLEET}.table:screen",
         "headline": f"{_FLEET}.outputs:headlines",
         "json": f"{_FLEET}.outputs:to_json",
@@ -63,6 +60,7 @@ OUTPUTS = {
         "csv": f"{_FLEET}.outputs:csv_lines",
         "markdown": f"{_FLEET}.outputs:markdown",
         "html": f"{_FLEET}.page:page",
+        **_SERVICES,
     },
     "comparison": {
         "screen": "stabtree.tools.compare.outputs:screen",

@@ -5,12 +5,11 @@ from __future__ import annotations
 import tomllib
 from pathlib import Path
 
-from stabtree.cli.diagnose import DEMO
 from stabtree.tree.shipped import shipped_runs
 from tests.cli.command import run
 
 ROOT = Path(__file__).resolve().parents[2]
-RUN = shipped_runs() / "phase19" / DEMO
+RUN = shipped_runs() / "phase19" / "fp16-overflow"
 
 
 def test_the_demo_shows_a_failed_run() -> None:

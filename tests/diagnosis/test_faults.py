@@ -124,7 +124,7 @@ def test_exit_codes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert "IndexError" in json.loads(done.stdout)["notes"][0]
     assert run("diagnose", str(NAN)).returncode == 1
     assert run("diagnose", str(HEALTHY), str(NAN)).returncode == 1
-    assert run("scan", str(HEALTHY), "--engine", "serial").returncode == 3
+    assert run("scan", str(HEALTHY), "-j", "1").returncode == 3
     assert run("compare", str(HEALTHY), str(HEALTHY.parent / "smooth")).returncode != 4
     (tmp_path / "stabtree.toml").write_text("accept_partial = true\n", encoding="utf-8")
     monkeypatch.chdir(tmp_path)

@@ -102,10 +102,10 @@ def test_errors_and_several_runs_keep_the_contract(tmp_path: Path) -> None:
     VALIDATOR.validate(several_runs)
     assert [sorted(run) == ["error", "path", "schema", "source"] for run in several_runs["runs"]] == [
         False,
-        False,
         True,
+        False,
     ]
-    assert all(item["sha256"] for run in several_runs["runs"][:2] for item in run["run"]["inputs"])
+    assert all(item["sha256"] for run in several_runs["runs"][::2] for item in run["run"]["inputs"])
 
 
 def test_the_lines_of_a_watch_keep_the_contract(tmp_path: Path) -> None:

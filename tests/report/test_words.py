@@ -20,7 +20,7 @@ from stabtree.report.screen import screen
 from stabtree.report.words import earlier, headline
 from stabtree.tree.load import load_trees
 from stabtree.tree.model import Severity
-from tests.conftest import FIXTURES
+from tests.conftest import FIXTURES, recorded
 
 if TYPE_CHECKING:
     from stabtree.diagnosis.result import Diagnosis
@@ -55,7 +55,9 @@ def test_notes_of_a_healthy_run_are_told_with_one_voice() -> None:
     for name, text in outputs(found).items():
         assert "Healthy (1 note)" in text, name
         assert "NOTE" not in text, name
-    told = output(RUNS, "screen")([Outcome("a.csv", found), Outcome("b.csv", judged("plateau"))], OPTIONS)
+    told = "".join(
+        output(RUNS, "screen")(recorded(Outcome("a.csv", found), Outcome("b.csv", judged("plateau"))), OPTIONS)
+    )
     assert "2 runs: 1 note, 1 ok" in told
     assert "Healthy (1 note)" in told
 

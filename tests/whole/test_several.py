@@ -46,8 +46,7 @@ def test_a_healthy_run_beside_another_never_lowers_the_exit_code(other: str) -> 
 def test_a_folder_of_runs_is_a_table_worst_first() -> None:
     """Each run below it is judged on its own; the last lines sum up."""
     done = run("diagnose", str(PHASE19))
-    table = done.stdout.partition("In full:")[0]
-    verdicts = [line.split()[0] for line in table.splitlines() if line[:2].strip() and line[1:2].isupper()]
+    verdicts = [line.split()[0] for line in done.stdout.splitlines() if line[:2].strip() and line[1:2].isupper()]
     assert done.returncode == 1
     assert verdicts == sorted(verdicts, key=["CRITICAL", "WARNING", "NOTE", "OK"].index)
     assert "24 of 31 runs have a warning or worse: 16 critical, 8 warning, 3 note, 4 ok (2 with notes)" in done.stdout
@@ -72,26 +71,22 @@ def test_the_table_is_aligned_and_no_name_is_broken(width: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("letters", "table", "shown"),
+    ("letters", "table"),
     [
-        ("HBHHBHBB", r"4 of 8  .*\n.* · .*seed1.* and .*\n OK +4 of 8  Healthy", "seed1, the first of 4"),
-        ("HBBH", r"2 of 4  .*\n.* · seed1 and seed2\n OK +2 of 4  Healthy", "seed1, the first of 2 in the largest"),
-        ("HB", r"1 run\n  seed1 ", "seed1, the only one that failed"),
-        ("HHHH", r"OK +4 of 4  Healthy", ""),
+        ("HBHHBHBB", r"4 of 8  .*\n.* · .*seed1.* and .*\n +→ .*\n OK +4 of 8  Healthy"),
+        ("HBBH", r"2 of 4  .*\n.* · seed1 and seed2\n +→ .*\n OK +2 of 4  Healthy"),
+        ("HB", r"1 run\n  seed1 "),
+        ("HHHH", r"OK +4 of 4  Healthy"),
     ],
 )
-@pytest.mark.parametrize("options", [(), ("--output", "markdown")])
-def test_one_run_of_the_largest_group_is_shown_in_full(
-    tmp_path: Path, letters: str, table: str, shown: str, options: tuple[str, ...]
-) -> None:
-    """Equal findings are a group; healthy runs are counted apart, and none of them is shown in full."""
+def test_equal_findings_are_a_group(tmp_path: Path, letters: str, table: str) -> None:
+    """With what to do first; healthy runs are counted apart. By either name of the command it is the same."""
     for index, letter in enumerate(letters):
         csv(tmp_path / f"seed{index}.csv", seed=index, lr=1e-3 * (index + 1), broken=letter == "B")
-    text = run("diagnose", str(tmp_path), *options, COLUMNS="120").stdout.replace(".csv", "")
-    above, found, below = text.partition("In full: ")
-    assert bool(found) == bool(shown)
-    assert below.startswith(shown)
-    assert options or re.search(table, above)
+    done = run("diagnose", str(tmp_path), COLUMNS="120")
+    assert re.search(table, done.stdout.replace(".csv", ""))
+    again = run("scan", str(tmp_path), COLUMNS="120")
+    assert (again.stdout, again.returncode) == (done.stdout, done.returncode)
 
 
 def test_long_paths_keep_their_ends(tmp_path: Path) -> None:
@@ -110,7 +105,7 @@ def test_seeds_are_runs_and_ranks_are_proved(tmp_path: Path) -> None:
     assert len(load_runs(*seeds)) == 3
     done = run("diagnose", *seeds, "-q")
     assert done.returncode == 1
-    assert [line.split()[0] for line in done.stdout.splitlines()] == ["OK", "WARNING", "OK"]
+    assert [line.split()[0] for line in done.stdout.splitlines()] == ["WARNING", "OK", "OK"]
     with pytest.raises(StabtreeError, match="these are 3 runs"):
         load_run(*seeds)
     ranks = [csv(tmp_path / f"rank{n}.csv", seed=n) for n in range(3)]
@@ -198,7 +193,7 @@ def test_a_log_that_can_not_be_read_is_a_row_with_its_reason(tmp_path: Path) -> 
     assert run("diagnose", HEALTHY, text, str(PHASE19 / "lr-rising")).returncode == 1
     told = json.loads(run("diagnose", HEALTHY, text, "--json").stdout)
     assert told["verdict"] == "unknown"
-    assert [set(one) & {"error", "verdict"} for one in told["runs"]] == [{"verdict"}, {"error"}]
+    assert [set(one) & {"error", "verdict"} for one in told["runs"]] == [{"error"}, {"verdict"}]
 
 
 def test_patterns_are_expanded_where_the_shell_did_not(tmp_path: Path) -> None:
@@ -235,8 +230,9 @@ def test_of_many_files_none_is_passed_over_in_silence(tmp_path: Path, monkeypatc
 
 
 def test_options_of_one_run_are_refused_for_several() -> None:
-    """A rerun and questions at the prompt go with one run."""
+    """A rerun and questions at the prompt go with one run, and a number of runs with several."""
     both = (HEALTHY, str(PHASE19 / "plateau"))
+    assert "goes with several runs" in failed("diagnose", HEALTHY, "--worst", "3")
     assert "goes with one run" in failed("diagnose", *both, "--interactive")
     assert "goes with one run" in failed("diagnose", *both, "-o", "run.svg")
     assert "goes with one run" in failed("diagnose", *both, "--rerun", str(PHASE19 / "lr-rising"))

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import masked
@@ -20,7 +21,7 @@ from stabtree.loaders.json import manifest, trainer_state
 from stabtree.loaders.source import open_source
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 PACKINGS = (".gz", ".bz2", ".xz", ".zst")
 SERIES_HOMES = frozenset(("metrics", "scalars"))  # where loggers that do so keep them
@@ -263,6 +264,19 @@ def parts(folder: str, names: Sequence[str]) -> list[Unit]:
         else:
             found.append(group)
     return [Unit(folder, tuple(group)) for group in found]
+
+
+def grouped(units: Iterable[Unit]) -> list[Unit]:
+    """Return units with the loose logs of a folder together, as many as are read so; standard input comes first."""
+    found, loose = list[Unit](), dict[str, list[str]]()
+    for unit in units:
+        if unit.files:
+            loose.setdefault(unit.folder, []).extend(unit.files)
+        else:
+            found.append(unit)
+    for folder, names in loose.items():
+        found += [replace(part, named=True) for part in parts(folder, names)]
+    return sorted(found, key=lambda unit: unit.folder != "")
 
 
 def expanded(path: str) -> list[str]:

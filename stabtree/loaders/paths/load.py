@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 import os
 import re
 from collections import Counter, deque
@@ -27,6 +28,7 @@ from stabtree.loaders.paths.find import (
     Unit,
     ending,
     expanded,
+    grouped,
     is_log,
     may_be_log,
     parts,
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LOADERS", "Loaded", "Loader", "check_options", "find_runs", "load_run", "load_runs"]
 
+MAX_PARTS = 8  # paths that may be the parts of one run
 MAX_RUNS = 1000  # that are held in memory at once; far more than anyone starts in one folder
 GLIMPSE_BYTES = 4096  # the first lines show what nearly every log is
 MAX_LOOKS = 10_000  # at the first lines of files, which may be a whole data set,
@@ -73,7 +76,8 @@ class Contents(Struct, frozen=True):
     # The runs in the order of the paths, and the logs that could not be read, each with its error.
     loaded: tuple[Loaded, ...] = ()
     ignored: tuple[Ignored, ...] = ()  # files that may have been logs and hold no metrics
-    further: tuple[Unit, ...] = ()  # folders and logs of a unit that are still to be read
+    further: tuple[Unit, ...] = ()  # folders and logs that are still to be read
+    roots: tuple[str, ...] = ()  # the folders that were named, links resolved
 
     @property
     def outside(self) -> tuple[str, ...]:
@@ -139,14 +143,22 @@ def load_runs(*paths: str | Path, ranks: bool = False, **options: Any) -> tuple[
     return find_runs(*paths, ranks=ranks, **options).loaded
 
 
-def find_runs(*paths: str | Path, ranks: bool = False, **options: Any) -> Contents:
-    """Read every run that paths hold, and name the files that were ignored; otherwise as `load_runs`."""
+def find_runs(*paths: str | Path, ranks: bool = False, most: float = math.inf, **options: Any) -> Contents:
+    """Read every run that paths hold, and name the files that were ignored; otherwise as `load_runs`.
+
+    Args:
+        paths: as of `load_runs`.
+        ranks: as of `load_runs`.
+        most: where there are more runs than this, the rest need not be read, and is `further`.
+        options: as of `load_run`.
+    """
     how = LoadOptions(**options)
     if any(map(ADDRESS.match, map(str, paths))):
-        return Contents(tuple(extensions.function("fetched_runs")(*paths, ranks=ranks, **options)))
+        found: Contents = extensions.function("fetched_runs")(*paths, ranks=ranks, most=most, **options)
+        return found
     if ranks:
         return Contents((Loaded(clean(paths[0]), _read_ranks(paths, how), str(paths[0])),))
-    return _find(paths, how)
+    return _find(paths, how, most)
 
 
 def check_options(**options: Any) -> None:
@@ -199,47 +211,59 @@ def only_run(loaded: Sequence[Loaded], folder: str) -> Run:
     return replace(runs[0].own, notes=(*runs[0].own.notes, *unread))
 
 
-def _find(paths: Sequence[str | Path], options: LoadOptions) -> Contents:
-    """Read every run that paths hold, and put together what is proved to be one run."""
-    units = units_of(list(chain.from_iterable(expanded(str(path)) for path in paths)))
-    roots = [os.path.realpath(unit.folder) for unit in units if not unit.files]
+def _find(paths: Sequence[str | Path], options: LoadOptions, most: float = math.inf) -> Contents:
+    """Read the runs that paths hold, and put together what is proved to be one run."""
+    named = units_of(list(chain.from_iterable(expanded(str(path)) for path in paths)))
+    roots = tuple(os.path.realpath(unit.folder) for unit in named if not unit.files)
     every = replace(options, run=None) if roots else options
+    whole = most == math.inf or len(named) <= MAX_PARTS  # of more, no run is read from several
+    units = deque(named if whole else grouped(named))
     cache: dict[str, Found] = {}  # of loose logs, to join them with others
-    found = [_read_all(unit, every, roots, cache) for unit in units]
-    loaded = list(chain.from_iterable(item.loaded for item in found))
-    if len(units) > 1:
+    loaded, ignored, further = list[Loaded](), list[Ignored](), list[Unit]()
+    while units and (whole or len(loaded) <= most):
+        found = _read_all(units.popleft(), every, roots, cache, most)
+        loaded += found.loaded
+        ignored += found.ignored
+        further += found.further
+    if len(named) > 1 and not (units or further):
         loaded = joined(loaded, every, cache)
     if roots and options.run is not None:
-        loaded = [_only_named(loaded, options.run, str(paths[0]))]
-    return Contents(tuple(loaded), tuple(chain.from_iterable(item.ignored for item in found)))
+        loaded = [only_named(loaded, options.run, str(paths[0]))]
+    return Contents(tuple(loaded), tuple(ignored), (*further, *units), roots)
 
 
-def _read_all(unit: Unit, options: LoadOptions, roots: Sequence[str], cache: dict[str, Found]) -> Contents:
-    """Read a unit and all that is below it."""
+def _read_all(unit: Unit, options: LoadOptions, roots: Sequence[str], cache: dict[str, Found], most: float) -> Contents:
+    """Read a unit and all that is below it, or what is there of so many runs."""
     where = clean(unit.folder)
     if not unit.files and made_up(Path(unit.folder)):
         raise StabtreeError("is made up by the kernel, and holds no logs", where=where, hint=NAME_METRICS)
     waiting, seen = deque([unit]), set[str]()
     loaded: list[Loaded] = []
     ignored: list[Ignored] = []
-    while waiting and len(loaded) < MAX_RUNS:
+    while waiting and len(loaded) <= min(most, MAX_RUNS - 1):
         part = waiting.popleft()
         target = "" if part.files else os.path.realpath(part.folder)  # links may lead there again
         if target not in seen:
-            found = contents(part, options, roots, cache=cache if unit.files else None)
+            try:
+                found = contents(part, options, roots, cache=cache if unit.files else None)
+            except Exception as fault:
+                if isinstance(fault, StabtreeError) or part is unit or most == math.inf:
+                    raise
+                waiting.appendleft(part)  # who reads the rest tells what is wrong with it
+                break
             loaded += found.loaded
             ignored += found.ignored
             waiting.extendleft(reversed(found.further))
         seen |= {target} - {""}
-    if waiting:
+    if waiting and most == math.inf:
         problem = f"holds more than {MAX_RUNS:,} runs: {len(waiting):,} folders or groups of logs were not read"
-        error = StabtreeError(problem, where=where, hint=f"stabtree scan {where}")
+        error = StabtreeError(problem, where=where, hint=f"type `stabtree diagnose {where}`")
         loaded.append(Loaded(f"{unit.folder} (the rest)", error, unit.folder))
-    elif not loaded:
+    elif not waiting and not loaded:
         names = first_few([Path(item.path).name for item in ignored], LISTED)
         problem = f"holds no file that stabtree can read, only {names}" if ignored else "holds no log"
         loaded.append(Loaded(unit.folder, NoLogError(problem, where=where, hint=NAME_METRICS), unit.folder))
-    return Contents(tuple(loaded), tuple(ignored))
+    return Contents(tuple(loaded), tuple(ignored), tuple(waiting))
 
 
 def contents(
@@ -467,7 +491,7 @@ def _is_called(item: Loaded, name: str) -> bool:
     return is_path or name in (inner, item.name, item.own.name)
 
 
-def _only_named(loaded: Sequence[Loaded], wanted: str, folder: str) -> Loaded:
+def only_named(loaded: Sequence[Loaded], wanted: str, folder: str) -> Loaded:
     """Return the run of a name: its path and name below the folder, or else any other that it is called by."""
     runs = {_below(item, folder): item for item in loaded if isinstance(item.run, Run)}
     if wanted in runs:

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import PurePath
 from typing import TYPE_CHECKING, cast
 
+from stabtree.common import extensions
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean, in_words
 from stabtree.frameworks.load import framework
@@ -235,7 +236,7 @@ def _closing(found: Diagnosis, exit_code: int | None) -> str:
 def headline(outcomes: Sequence[Outcome], look: RenderOptions = DEFAULT_OPTIONS) -> str:
     """Return one line for each configuration."""
     if len(outcomes) > 1:
-        return str(output(RUNS, HEADLINE)(outcomes, look))
+        return _data(HEADLINE, outcomes, look)
     name, found = outcomes[0]
     return _several(outcomes, look) if isinstance(found, StabtreeError) else one_line(found, name, look)
 
@@ -274,7 +275,8 @@ def markdown(outcomes: Sequence[Outcome], look: RenderOptions = DEFAULT_OPTIONS)
 def _data(kind: str, outcomes: Sequence[Outcome], look: RenderOptions = DEFAULT_OPTIONS) -> str:
     """Return what machines read of runs, of a single one as of a run that is diagnosed alone."""
     if len(outcomes) > 1:
-        return str(output(RUNS, kind)(outcomes, look))
+        record_of = extensions.function("record_of")
+        return "".join(output(RUNS, kind)([record_of(outcome, outcome.name) for outcome in outcomes], look))
     return str(output(RUN, kind)(cast("Diagnosis", outcomes[0].found), look))
 
 

@@ -10,30 +10,34 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 from xml.etree import ElementTree as ET
 
+from msgspec.structs import replace
+
 from stabtree._version import __version__
 from stabtree.common.answer import UNKNOWN
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean, inert
 from stabtree.judging.verdict import ORDER, UNREAD, Outcome, fails
+from stabtree.loaders.paths.stored import with_places
 from stabtree.report.advice import do_now
 from stabtree.report.json import written
 from stabtree.report.markdown import markdown
-from stabtree.report.outputs import DEFAULT_OPTIONS, MARKDOWN, RenderOptions
+from stabtree.report.outputs import DEFAULT_OPTIONS, RenderOptions
 from stabtree.report.page import BADGES, counted
 from stabtree.report.words import all_clear, badge, finding_title, headline, sections_found, step_prefix, title
 from stabtree.tools.check import report as preflight
 from stabtree.tools.ci.baseline import FINGERPRINT, fingerprint
-from stabtree.tools.fleet.outputs import several
+from stabtree.tools.fleet import outputs as fleet
 from stabtree.tree.fixes import plain
 from stabtree.tree.model import Severity
 
 if TYPE_CHECKING:
     from stabtree.common.answer import Answer
     from stabtree.diagnosis.result import Diagnosis, Incident, Walked
+    from stabtree.tools.fleet.record import Record
     from stabtree.tree.model import Leaf
 
-    Judged = Diagnosis | Sequence[Outcome]
-    """A run that is diagnosed alone, or the outcomes of several."""
+    Judged = Diagnosis | Sequence[Outcome] | Sequence[Record]
+    """A run that is diagnosed alone, or what became of several."""
 
 MAX_PATH = 1000
 MAX_TITLE = 200
@@ -43,69 +47,63 @@ NOT_JUDGED = "not-judged"
 
 
 class Problem(NamedTuple):
-    """A finding, or why there is none, in plain texts that are safe to show.
+    """A finding, or why there is none, in plain texts that are safe to show."""
 
-    Attributes:
-        run: what was named, as it can be typed.
-        file: the log.
-        line: the line of the log in which it begins; None if unknown.
-        rule: the leaf, `not-judged`, or `unread`.
-        severity: that of the leaf; `unknown` or `unread` if there is none.
-        title: what was found, and at which step.
-        actions: what to do, in order.
-        fingerprint: what identifies it; empty if nothing was found.
-        leaf: the leaf itself.
-        ignored: whether it is ignored or accepted.
-        accepted: why it is accepted; empty for a leaf that is ignored.
-    """
-
-    run: str
-    file: str
-    line: int | None
-    rule: str
-    severity: str
-    title: str
-    actions: tuple[str, ...] = ()
-    fingerprint: str = ""
-    leaf: Leaf | None = None
-    ignored: bool = False
-    accepted: str = ""
+    run: str  # what was named, as it can be typed
+    file: str  # the log
+    line: int | None  # the line of the log in which it begins; None if unknown
+    rule: str  # the leaf, `not-judged`, or `unread`
+    severity: str  # that of the leaf; `unknown` or `unread` if there is none
+    title: str  # what was found, and at which step
+    actions: tuple[str, ...] = ()  # what to do, in order
+    fingerprint: str = ""  # what identifies it; empty if nothing was found
+    leaf: Leaf | None = None  # the leaf itself
+    ignored: bool = False  # whether it is ignored or accepted
+    accepted: str = ""  # why it is accepted; empty for a leaf that is ignored
 
 
-def problems(judged: Judged, *, ignored: bool = False) -> Iterator[Problem]:
-    """Yield the problems of runs, by run, the worst of each first.
+class Told(NamedTuple):
+    """What services are told of a run, in values that another process can send."""
 
-    A healthy run has none, though it may have notes that require nothing.
-
-    Args:
-        judged: the runs.
-        ignored: whether to include findings that are ignored or accepted.
-    """
-    for outcome in _outcomes(judged):
-        name, found = clean(outcome.name, MAX_PATH), outcome.found
-        if isinstance(found, StabtreeError):
-            hint = (clean(found.hint, MAX_TEXT),) if found.hint else ()
-            yield Problem(name, name, None, UNREAD, UNREAD, f"Not read: {clean(found.problem, MAX_TITLE)}", hint)
-            continue
-        sources = found.run.sources
-        log = clean(sources[0].path if sources else outcome.name, MAX_PATH)
-        if found.verdict == UNKNOWN:
-            yield Problem(name, log, None, NOT_JUDGED, UNKNOWN, clean(title(found), MAX_TITLE))
-        if not all_clear(found):
-            yield from (_problem(name, log, found, finding) for finding in found.findings)
-        if ignored:
-            yield from (
-                _problem(name, log, found, finding)._replace(ignored=True, accepted=_accepted(finding))
-                for finding in found.ignored
-            )
+    name: str  # what was named, as it can be typed
+    verdict: str  # the verdict
+    badge: str  # the verdict that is shown
+    headline: str  # the verdict in a line
+    problems: tuple[Problem, ...]  # its findings, the worst first, and those that are ignored or accepted
+    cases: tuple[ET.Element, ...]  # what became of each section
 
 
-def _outcomes(judged: Judged) -> Sequence[Outcome]:
-    """Return the outcomes of runs; a run that is diagnosed alone has the name of its log."""
-    if isinstance(judged, Sequence):
-        return judged
-    sources = judged.run.sources
-    return [Outcome(sources[0].path if sources else judged.run.name, judged)]
+def tell(outcome: Outcome, look: RenderOptions = DEFAULT_OPTIONS) -> Told:
+    """Return what services are told of a run, with the lines of its log in which findings begin."""
+    name, found = clean(outcome.name, MAX_PATH), outcome.found
+    if isinstance(found, StabtreeError):
+        hint = (clean(found.hint, MAX_TEXT),) if found.hint else ()
+        problem = Problem(name, name, None, UNREAD, UNREAD, f"Not read: {clean(found.problem, MAX_TITLE)}", hint)
+        case = _case("read", "error", UNREAD, found.problem, found.hint)
+        return Told(name, UNREAD, UNREAD, problem.title, (problem,), (case,))
+    if not found.before_run:
+        steps = {one.onset_step for one in (*found.findings, *found.ignored) if one.onset_step is not None}
+        found = replace(found, run=with_places(found.run, steps))
+    problems = (*_problems(name, found),)
+    return Told(name, str(found.verdict), badge(found), clean(headline(found), 400), problems, (*_cases(found, look),))
+
+
+def _problems(name: str, found: Diagnosis) -> Iterator[Problem]:
+    """Yield the problems of a run; a healthy one has none, though it may have notes that require nothing."""
+    log = clean(next((source.path for source in found.run.sources), name), MAX_PATH)
+    if found.verdict == UNKNOWN:
+        yield Problem(name, log, None, NOT_JUDGED, UNKNOWN, clean(title(found), MAX_TITLE))
+    if not all_clear(found):
+        yield from (_problem(name, log, found, finding) for finding in found.findings)
+    for finding in found.ignored:
+        yield _problem(name, log, found, finding)._replace(ignored=True, accepted=_accepted(finding))
+
+
+def _told(judged: Judged, look: RenderOptions) -> list[Told]:
+    """Return what is told of each run; one that is diagnosed alone has the name of its log."""
+    if not isinstance(judged, Sequence):
+        judged = [Outcome(next((source.path for source in judged.run.sources), judged.run.name), judged)]
+    return [tell(run, look) if isinstance(run, Outcome) else run.told for run in judged]
 
 
 def _problem(name: str, log: str, found: Diagnosis, finding: Incident) -> Problem:
@@ -149,11 +147,11 @@ COMMANDS = {
 }
 
 
-def github(judged: Judged, _look: RenderOptions = DEFAULT_OPTIONS) -> str:
+def github(judged: Judged, look: RenderOptions = DEFAULT_OPTIONS) -> str:
     """Return an annotation for each finding, the worst of all runs first, and a line with the verdict."""
-    outcomes = _outcomes(judged)
-    # A note beside something worse does not belong in a pull request.
-    told = [one for each in outcomes for one in problems([each]) if one.severity in (each.verdict, *LOUD)]
+    runs, told = _told(judged, look), list[Problem]()
+    for run in runs:  # a note beside something worse does not belong in a pull request
+        told += (one for one in run.problems if one.severity in (run.verdict, *LOUD) and not one.ignored)
     lines: list[str] = []
     shown: Counter[str] = Counter()
     for one in sorted(told, key=lambda one: ORDER.index(one.severity)):
@@ -170,30 +168,28 @@ def github(judged: Judged, _look: RenderOptions = DEFAULT_OPTIONS) -> str:
         if count > MAX_SHOWN:
             more = counted(count - MAX_SHOWN, f"more {command}")
             lines.append(f"Not annotated: {more}, as GitHub shows {MAX_SHOWN} a step.")
-    only = outcomes[0].found
-    closing = _counts(outcomes)
-    if len(outcomes) == 1 and not isinstance(only, StabtreeError):
-        closing = f"{BADGES[badge(only)].word}  {clean(headline(only), 400)}"
+    closing = _counts(runs)
+    if len(runs) == 1 and runs[0].badge != UNREAD:
+        closing = f"{BADGES[runs[0].badge].word}  {runs[0].headline}"
     return "\n".join([*lines, inert(closing), ""])
 
 
-def summary(outcomes: Sequence[Outcome], look: RenderOptions = DEFAULT_OPTIONS) -> str:
+def summary(runs: Sequence[Outcome] | Sequence[Record], look: RenderOptions = DEFAULT_OPTIONS) -> str:
     """Return the job's summary: the report of one run, else that of many."""
+    outcomes = [run for run in runs if isinstance(run, Outcome)]
+    if not outcomes:
+        return "".join(fleet.markdown(run for run in runs if not isinstance(run, Outcome)))
     first = outcomes[0].found
-    if not isinstance(first, StabtreeError) and first.before_run:
-        return preflight.markdown(outcomes, look)
-    if not isinstance(first, StabtreeError) and len(outcomes) == 1:
+    if not isinstance(first, StabtreeError) and not first.before_run:
         return markdown(first, look)
-    return several(outcomes, look, name=MARKDOWN)
+    return preflight.markdown(outcomes, look)
 
 
-def _counts(outcomes: Sequence[Outcome]) -> str:
+def _counts(runs: Sequence[Told]) -> str:
     """Count the runs of each verdict, in a line."""
-    counts = Counter(
-        UNREAD if isinstance(outcome.found, StabtreeError) else badge(outcome.found) for outcome in outcomes
-    )
+    counts = Counter(run.badge for run in runs)
     parts = [f"{counts[verdict]:,} {BADGES[verdict].word.lower()}" for verdict in ORDER if verdict in counts]
-    return f"{counted(len(outcomes), 'run')}: {', '.join(parts)}"
+    return f"{counted(len(runs), 'run')}: {', '.join(parts)}"
 
 
 def _data(text: str) -> str:
@@ -212,11 +208,10 @@ def _property(value: object) -> str:
 def junit(judged: Judged, look: RenderOptions = DEFAULT_OPTIONS) -> str:
     """Return a suite for each run, in the order of the paths."""
     root = ET.Element("testsuites", name="stabtree")
-    for outcome in _outcomes(judged):
-        name = clean(outcome.name, MAX_PATH)
-        suite = ET.SubElement(root, "testsuite", name=name)
-        for case in _cases(outcome, look):
-            case.set("classname", name)
+    for run in _told(judged, look):
+        suite = ET.SubElement(root, "testsuite", name=run.name)
+        for case in run.cases:
+            case.set("classname", run.name)
             suite.append(case)
     for element in (root, *root):
         for count, tag in {"tests": "testcase", "failures": "failure", "errors": "error", "skipped": "skipped"}.items():
@@ -227,11 +222,7 @@ def junit(judged: Judged, look: RenderOptions = DEFAULT_OPTIONS) -> str:
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n'
 
 
-def _cases(outcome: Outcome, look: RenderOptions) -> Iterator[ET.Element]:
-    found = outcome.found
-    if isinstance(found, StabtreeError):
-        yield _case("read", "error", UNREAD, found.problem, found.hint)
-        return
+def _cases(found: Diagnosis, look: RenderOptions) -> Iterator[ET.Element]:
     if found.verdict == UNKNOWN:
         # An open verdict must not read as a green one, unless that was asked for.
         kind = "skipped" if look.accept_partial and found.partial else "error"
@@ -288,7 +279,7 @@ def sarif(judged: Judged, look: RenderOptions = DEFAULT_OPTIONS) -> str:
     """Return SARIF 2.1.0, which code scanning services read: to it all runs are one run of the tool."""
     rules: dict[str, dict[str, Any]] = {}
     results, failed = [], []
-    for one in problems(judged, ignored=True):
+    for one in chain.from_iterable(run.problems for run in _told(judged, look)):
         path = one.file.replace("\\", "/")
         # GitHub rejects a result without a line.
         physical = {

@@ -1,4 +1,4 @@
-"""`stabtree scan`: every run below folders, in parallel, worst first."""
+"""What `stabtree diagnose` does of several runs: all of them judged in parallel, the worst told first."""
 
 from __future__ import annotations
 
@@ -6,127 +6,87 @@ import gc
 import sys
 import time
 from contextlib import contextmanager, nullcontext
-from typing import TYPE_CHECKING, Annotated, cast
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import typer
-from msgspec import Struct
+from msgspec.structs import replace
 
-from stabtree.cli.options import (
-    COLUMNS,
-    INPUT,
-    JUDGED,
-    OUTPUT,
-    JudgeOptions,
-    Only,
-    OutputOptions,
-    ReadOptions,
-    effective_settings,
-    judging_with_baseline,
-    option,
-    output_option,
-    reading,
-    tell_of_links,
-)
-from stabtree.cli.output import deliver_pieces, protect_log, protect_rules, wanted
+from stabtree.cli.options import tell_of_links
+from stabtree.cli.output import deliver, protect_log, summarize
 from stabtree.cli.terminal import emit, notify
-from stabtree.common.errors import StabtreeError
-from stabtree.report.outputs import DEFAULT_OPTIONS, JSON, JSONL, RECORDS, SCREEN
-from stabtree.report.outputs import output as output_of
+from stabtree.common import extensions
+from stabtree.common.errors import FOUND, OUR_FAULT, StabtreeError
+from stabtree.report.outputs import DEFAULT_OPTIONS, JSON, JSONL, RUNS, SERVICES, RenderOptions, output
 from stabtree.report.page import counted
+from stabtree.tools.fleet.scan import scan
 
 if TYPE_CHECKING:
     from collections import Counter
     from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
 
-    from stabtree.report.outputs import RenderOptions
+    from stabtree.cli.options import EffectiveSettings
     from stabtree.tools.fleet.record import Record
 
 EVERY_SECONDS = 15  # a line on how far it is, where it goes to no terminal
-Folders = Annotated[
-    list[str], typer.Argument(metavar="PATH", help="Folders to search for runs, metrics files, patterns, addresses.")
-]
 
 
-class WorkOptions(Struct, frozen=True):
-    """What does the work, and how many runs are listed, as typed."""
-
-    worst: Annotated[int | None, option(OUTPUT, "--worst N", "Show only the N worst runs (default: 20).")] = None
-    jobs: Annotated[int | None, option(INPUT, "-j, --jobs N", "Number of processes (default: one per core).")] = None
-    engine: Annotated[str, option(INPUT, "--engine NAME", "Where to run: processes, serial or dask.")] = "processes"
-    scheduler: Annotated[str, option(INPUT, "--scheduler ADDRESS", "The Dask scheduler for --engine dask.")] = ""
-
-
-EPILOG = """\b
-Examples:
-  stabtree scan runs                        every run below, worst first
-  stabtree scan runs -o runs.csv -o runs.html
-  stabtree scan runs --output jsonl         a line a run, once it is judged
-
-\b
-The exit codes are those of diagnose.
-"""
-
-
-def scan(
-    paths: Folders,
-    read: Annotated[ReadOptions, Only(*COLUMNS, "steps", "checkpoint_every")],
-    judge: Annotated[JudgeOptions, Only(*JUDGED, "expect_complete", "literal", "answer", "baseline")],
-    out: Annotated[OutputOptions, Only("json", "quiet", output=output_option(RECORDS))],
-    work: WorkOptions,
+def judge_many(
+    paths: Sequence[str], effective: EffectiveSettings, targets: dict[Path | None, str], look: RenderOptions, **how: Any
 ) -> None:
-    """Find every run below folders, diagnose each, and list the worst first, grouped by cause."""
-    from stabtree.common.errors import FOUND, OUR_FAULT
-    from stabtree.loaders.paths.joined import stretch_of
-    from stabtree.tools.fleet.scan import scan as scanned
+    """Judge all runs below paths, and write what was asked for.
 
-    gc.enable()  # a scan takes long, unlike other commands
-    effective = effective_settings(read, judge)
-    targets = wanted(out, RECORDS)
-    if work.worst is not None and work.worst < 1:
-        raise StabtreeError(f"{work.worst} is too few", where="--worst", hint="type a number from 1 up")
-    judging = judging_with_baseline(effective.settings, judge)
-    protect_rules(targets, *judging.rules)
+    Args:
+        paths: what was named.
+        effective: the settings.
+        targets: the outputs, by file.
+        look: how they look.
+        how: what is judged, and how: as `scan` takes it.
+
+    Raises:
+        StabtreeError: where there is no run, or an output can't be written.
+        Exit: with the code that all runs add up to, where that is not 0.
+    """
+    if look.worst is not None and look.worst < 1:
+        raise StabtreeError(f"{look.worst} is too few", where="--worst", hint="type a number from 1 up")
+    gc.enable()  # this takes long, unlike other commands
+    names = {*targets.values()}
     existing = {target for target in targets if target and target.exists()}
+    services = None
+    if not names.isdisjoint(SERVICES):
+        services = partial(extensions.function("tell"), look=look)
     with _progress(lines=targets.get(None) == JSONL) as tell:
-        fleet = scanned(
-            *paths,
-            judging=judging,
-            ends=stretch_of(read.steps),
-            jobs=work.jobs,
-            engine=work.engine,
-            address=work.scheduler,
-            documents=not {JSON, JSONL}.isdisjoint(targets.values()),
-            tell=tell,
-            **reading(read, effective.settings),
-        )
+        documents = not names.isdisjoint((JSON, JSONL))
+        fleet = scan(*paths, documents=documents, services=services, tell=tell, **how)
     tell_of_links(fleet.outside)
-    for path in (path for record in fleet for path in record.files if existing):
-        protect_log(existing, path)
+    for run in fleet:
+        for path in run.files if existing else ():
+            protect_log(existing, path)
+        for text in run.outdated:  # a table has no room for it
+            notify(f"note: {run.name}: {text}")
     if not len(fleet) and not fleet.stopped:
         hint = "name a folder with runs below it; `stabtree info formats` lists what is read"
-        raise StabtreeError("no log found", where="scan", hint=hint)
-
-    def pieces(name: str, look: RenderOptions) -> Iterator[str]:
-        worst = {} if name != SCREEN or work.worst is None else {"worst": work.worst}
-        return cast("Iterator[str]", output_of(RECORDS, name)(fleet, look, **worst))
-
-    if targets.get(None) == JSONL:
-        del targets[None]  # written already
-    if len(fleet):
-        deliver_pieces(pieces, targets)
-    if fleet.stopped:
-        notify("note: the scan was interrupted: runs are missing")
-        raise KeyboardInterrupt
+        raise StabtreeError("no log found", where=" ".join(paths), hint=hint)
     code = effective.exit_code(fleet)
     if any(run.fault for run in fleet) and code != FOUND:
         code = OUR_FAULT
+    look = replace(look, exit_code=code)
+    if targets.get(None) == JSONL:
+        del targets[None]  # written already
+    if len(fleet):
+        deliver(RUNS, fleet.records, targets, look)
+        summarize(fleet.records, targets, look)
+    if fleet.stopped:
+        notify("note: this was interrupted: runs are missing")
+        raise KeyboardInterrupt
     if code:
         raise typer.Exit(code)
 
 
 @contextmanager
 def _progress(*, lines: bool) -> Iterator[Callable[[Sequence[Record], Counter[str], int], None]]:
-    """Yield what shows how far a scan is: a line that moves on a terminal, elsewhere another every so often.
+    """Yield what shows how far it is: a line that moves on a terminal, elsewhere another every so often.
 
     Args:
         lines: whether to print each run as a line of JSON when it is judged.
@@ -140,7 +100,7 @@ def _progress(*, lines: bool) -> Iterator[Callable[[Sequence[Record], Counter[st
         def progress(records: Sequence[Record], found: Counter[str], waiting: int) -> None:
             nonlocal told
             if lines and records:
-                emit("".join(output_of(RECORDS, JSONL)(records, DEFAULT_OPTIONS)))
+                emit("".join(output(RUNS, JSONL)(records, DEFAULT_OPTIONS)))
             counts = ", ".join(f"{count:,} {badge}" for badge, count in found.most_common())
             now = time.monotonic()
             line = f"{counted(found.total(), 'run')} in {now - begin:,.0f} s, {waiting:,} folders to go: {counts}"

@@ -1,4 +1,4 @@
-"""Many runs for machines and reports: CSV, a DataFrame, JSON, a line each, Markdown; and all outputs of `diagnose`."""
+"""Many runs for machines and reports: CSV, a DataFrame, JSON, a line each, Markdown."""
 
 from __future__ import annotations
 
@@ -6,26 +6,23 @@ import csv
 import io
 import json
 from functools import partial
-from textwrap import indent
 from typing import TYPE_CHECKING
 
 from stabtree.common.answer import UNKNOWN
-from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean, inert, to_ascii
 from stabtree.judging.verdict import ORDER, UNREAD, Outcome
-from stabtree.report import outputs
 from stabtree.report.contract import SCHEMA
 from stabtree.report.json import inert as inert_json
 from stabtree.report.json import written
 from stabtree.report.markdown import code, escape, folded, paged, table
-from stabtree.report.outputs import CSV, DEFAULT_OPTIONS, HTML, JSON, JSONL, MARKDOWN, SCREEN, RenderOptions, output
-from stabtree.report.page import BADGES, new_page
-from stabtree.tools.fleet.record import record_of, worst_first
-from stabtree.tools.fleet.table import Summary, next_command, screen, word
+from stabtree.report.outputs import CSV, DEFAULT_OPTIONS, JSONL, RenderOptions
+from stabtree.report.page import BADGES
+from stabtree.tools.fleet.record import record_of
+from stabtree.tools.fleet.table import CAUSES, RUN, Summary, next_command, word
 from stabtree.tree.model import Severity
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
     import pandas as pd
 
@@ -39,8 +36,6 @@ COLUMNS = (
 """The columns; new ones are only added behind them. The exit code is that of `verdict`; the screen counts `badge`."""
 MAX_CELL, MAX_LINE = 4000, 400
 MAX_RUNS = 100  # a forge takes some 65,000 characters of a comment
-MAX_GROUPS = 30
-FAILED = (Severity.CRITICAL, Severity.WARNING)  # verdicts of runs that are worth a report behind the groups
 _BEGINS_A_FORMULA = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")  # some take the last four, wide forms, for the first
 
 
@@ -93,19 +88,16 @@ def jsonl(records: Iterable[Record], _look: RenderOptions = DEFAULT_OPTIONS) -> 
 
 def to_json(records: Iterable[Record], _look: RenderOptions = DEFAULT_OPTIONS) -> Iterator[str]:
     """Yield `{"schema": 1, "runs": [...], "verdict": worst, ...}`, each run as in `jsonl`, and what a sweep varies."""
-    worst, last, rows = str(Severity.OK), "", list(records)
-    yield f'{{\n  "schema": {SCHEMA},\n  "runs": [\n'
-    for record in rows:
-        worst = min(worst, record.verdict, key=ORDER.index)
-        if last:
-            yield f"{last},\n"
-        last = indent(written(json.loads(record.data)).rstrip("\n"), "    ")
-    summary = Summary(rows)
-    rest = {
-        "verdict": UNKNOWN if worst == UNREAD else worst,
-        "varied": [{"key": key, "split": summary.splits.get(key, "")} for key in summary.varied],
-    }
-    yield f"{last}\n  ],\n{written(rest).removeprefix('{').lstrip(chr(10))}"
+    summary = Summary(records)
+    worst = min((run.verdict for run in summary.records), key=ORDER.index, default=str(Severity.OK))
+    yield written(
+        {
+            "schema": SCHEMA,
+            "runs": [json.loads(run.data) for run in summary.records],
+            "verdict": UNKNOWN if worst == UNREAD else worst,
+            "varied": [{"key": key, "split": summary.splits.get(key, "")} for key in summary.varied],
+        }
+    )
 
 
 def headlines(records: Iterable[Record], look: RenderOptions = DEFAULT_OPTIONS) -> Iterator[str]:
@@ -126,65 +118,20 @@ def markdown(records: Iterable[Record], _look: RenderOptions = DEFAULT_OPTIONS) 
     shown = summary.records if few else summary.calling[:MAX_RUNS]
     parts = [f"### {summary.headline}", escape(summary.where), *map(escape, summary.splits.values())]
     if not few:
-        groups = []
-        for group in summary.groups[:MAX_GROUPS]:
-            told = (group.heading, group.steps, group.examples(summary.name), group.first)
-            groups.append([word(group.badge), summary.share(group), *map(escape, told)])
-        heads = ("verdict", "runs", "what was found", "from step", "the worst", "what to do first")
-        parts.append(table(heads, groups))
+        parts.append(table(CAUSES, [[word(badge), *map(escape, cells)] for badge, *cells in summary.causes()]))
     if shown:
-        cells = [[word(run.badge), escape(summary.name(run)), run.onset, escape(run.title)] for run in shown]
-        runs = table(("verdict", "run", "step", "what was found"), cells)
+        cells = [[word(badge), *map(escape, cells)] for badge, *cells in map(summary.run, shown)]
+        runs = table((*RUN[:2], *summary.varied, *RUN[2:]), cells)
         if not few:
             runs = folded(f"The worst {len(shown):,} of {len(summary.calling):,} runs that are not ok", runs)
         parts += [runs, "The worst in full:", code(next_command(shown[0], "--output markdown"))]
     yield paged(*parts)
 
 
-def several(outcomes: Sequence[Outcome], look: RenderOptions, *, name: str) -> str:
-    """Return an output of `diagnose` for several runs: worst first for people, in their own order for machines.
-
-    On a screen and in Markdown the report of one run follows, which stands for the largest group.
-    """
-    rows = []
-    for outcome in outcomes:
-        sources = [] if isinstance(outcome.found, StabtreeError) else outcome.found.run.sources
-        path = next((source.path for source in sources if outcome.name.startswith(f"{source.path} ")), outcome.name)
-        rows.append(record_of(outcome, path, documents=name in (JSON, JSONL)))
-    in_order = rows
-    if name in (SCREEN, MARKDOWN, HTML):
-        rows = worst_first(rows)
-    write = partial(screen, worst=0) if name == SCREEN else output(outputs.RECORDS, name)
-    pieces = list(write(rows, look))
-    summary = Summary(rows)
-    failed = [group for group in summary.groups if group.badge in FAILED]
-    if failed and name in (SCREEN, MARKDOWN):
-        place = {id(record): index for index, record in enumerate(in_order)}
-        largest = max(failed, key=lambda group: (len(group.runs), max(place[id(run)] for run in group.runs)))
-        chosen = largest.runs[0]
-        why = "the latest that failed" if len(failed) > 1 else "the only one that failed"
-        if len(largest.runs) > 1:
-            why = f"the first of {len(largest.runs):,} in the largest group"
-        text = f"In full: {summary.name(chosen)}, {why}"
-        if name == SCREEN:
-            page = new_page(look)
-            page.line((text, "heading"))
-            text = page.text().rstrip()
-        report = output(outputs.RUN, name)(outcomes[place[id(chosen)]].found, look)
-        above = pieces.pop(0).rstrip("\n")
-        # The command to copy stays the last line of a screen.
-        shown = escape(text) if name == MARKDOWN else text
-        pieces = [f"{above}\n\n{shown}\n\n{report}", *(f"\n{line}" for line in pieces)]
-    return "".join(pieces)
-
-
-def one(diagnosis: Diagnosis, look: RenderOptions, *, name: str) -> str:
-    """Return an output of `diagnose` for one run that is as that of many: its line of JSON, its row below a header."""
+def one(diagnosis: Diagnosis, _look: RenderOptions = DEFAULT_OPTIONS, *, name: str) -> str:
+    """Return a run that is diagnosed alone as one of many: its line of JSON, its row below a header."""
     path = next((source.path for source in diagnosis.run.sources), diagnosis.run.name)
-    return several([Outcome(path, diagnosis)], look, name=name)
+    return "".join({JSONL: jsonl, CSV: csv_lines}[name]([record_of(Outcome(path, diagnosis), path)]))
 
 
-several_screen, several_html, several_markdown, several_headline, several_json, several_jsonl, several_csv = (
-    partial(several, name=name) for name in (SCREEN, HTML, MARKDOWN, outputs.HEADLINE, JSON, JSONL, CSV)
-)
 one_jsonl, one_csv = partial(one, name=JSONL), partial(one, name=CSV)

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from stabtree._version import __version__
 from stabtree.common.lazy import np
 from stabtree.judging.verdict import ORDER
 from stabtree.report import plot
-from stabtree.report.html import CLOSING, NOTHING, Markup, badge, opening, tag
+from stabtree.report.html import CLOSING, NOTHING, Markup, badge, opening, table, tag
 from stabtree.report.outputs import DEFAULT_OPTIONS, RenderOptions
 from stabtree.report.page import asset, counted
 from stabtree.tools.fleet.record import WIDE, levels
-from stabtree.tools.fleet.table import SEED, Summary, next_command, value_text, word
+from stabtree.tools.fleet.table import CAUSES, RUN, SEED, Summary, next_command, value_text, word
 from stabtree.tree.model import Severity
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from stabtree.tools.fleet.record import Record
-    from stabtree.tools.fleet.table import RunGroup
 
-MAX_ROWS, MAX_GROUPS = 2000, 60
-HEADS = ("loss", "from step", "what was found (+ further findings)", "restart", "last step")
+MAX_ROWS = 2000
+APART = 40  # of the names of two values
 HEIGHT = 26  # of a small line
 WIDTH, TALL, LEFT, TOP, BOTTOM = 340, 190, 46, 26, 36  # of a plot, and of its margins
 MARKS: Mapping[str, str] = {Severity.CRITICAL: "×", Severity.WARNING: "▲"}
@@ -33,7 +33,7 @@ def page(records: Iterable[Record], _look: RenderOptions = DEFAULT_OPTIONS) -> I
     """Yield the page in pieces, each a line or more, of the runs, worst first."""
     summary = Summary(records)
     rows = summary.records[:MAX_ROWS]
-    rest = len(summary.records) - len(rows)
+    causes, rest = summary.causes(), len(summary.records) - len(rows)
     left_out = f"and {rest:,} more runs, none worse than these: --output csv=runs.csv"
     closing = [tag("strong", summary.headline), tag("code", next_command(rows[0]) if rows else "")]
     sheet = Markup(asset("style.css") + asset("page.css", "stabtree.tools.fleet"))
@@ -43,15 +43,11 @@ def page(records: Iterable[Record], _look: RenderOptions = DEFAULT_OPTIONS) -> I
         Markup('<main id="report">'),
         _header(summary),
         _settings(summary),
-        _causes(summary),
-        Markup('<section aria-labelledby="runs">'),
+        tag("h2", "Causes", id="causes") if causes else NOTHING,
+        table(CAUSES, [(badge(verdict), *cells) for verdict, *cells in causes], "Causes", class_="causes"),
         tag("h2", "Runs", id="runs"),
         tag("p", left_out, class_="careful") if rest else NOTHING,
-        Markup('<div class="list" tabindex="0" role="region" aria-label="Table of the runs"><table><thead>'),
-        tag("tr", *(tag("th", head, scope="col") for head in ("verdict", "run", *summary.varied, *HEADS))),
-        Markup("</thead><tbody>"),
-        *(_row(summary, record) for record in rows),
-        Markup("</tbody></table></div></section>"),
+        _runs(summary, rows),
         tag("p", *closing, class_="closing"),
         Markup("</main>"),
         CLOSING,
@@ -77,8 +73,8 @@ def _header(summary: Summary) -> Markup:
 
 
 def _settings(summary: Summary) -> Markup:
-    """Return what splits the runs, and each number that varies against the loss at the end."""
-    plots = [_plot(summary, key) for key in summary.varied if key in summary.numbers and key != SEED]
+    """Return what splits the runs, and each setting that varies against the loss at the end."""
+    plots = [_plot(summary, key) for key in summary.varied if key != SEED]
     if not any(plots):
         return NOTHING
     told = [tag("p", tag("b", f"{sentence[0].upper()}{sentence[1:]}")) for sentence in summary.splits.values()]
@@ -94,7 +90,10 @@ def _plot(summary: Summary, key: str) -> Markup:
     finite = [end for end in ends if end is not None]
     if not finite:
         return NOTHING
-    across, ticks = _placed([float(run.settings[key]) for run in runs], LEFT + 8, WIDTH - 24, ratio=4)
+    if key in summary.numbers:
+        across, ticks = _placed([float(run.settings[key]) for run in runs], LEFT + 8, WIDTH - 24, ratio=4)
+    else:
+        across, ticks = _side_by_side([value_text(run.settings[key]) for run in runs], LEFT, WIDTH)
     up, levels = _placed(finite, TALL - BOTTOM - 8, TOP + 14, ratio=WIDE)
     heights: dict[float | None, int] = dict(zip(finite, up, strict=True))
     points = []
@@ -103,19 +102,14 @@ def _plot(summary: Summary, key: str) -> Markup:
         about = f"{summary.name(run)}: {key} {value_text(run.settings[key])}, {word(run.badge)}"
         points.append(_label(MARKS.get(run.badge, "●"), x, y, f"point {run.badge}", tag("title", about)))
     about = f"{key} against the loss at the end, {counted(len(runs), 'run')}"
-    frame = _frame(key, ticks, levels)
-    return tag("svg", *frame, *points, viewBox=f"0 0 {WIDTH} {TALL}", role="img", aria_label=about)
-
-
-def _frame(key: str, ticks: Sequence[tuple[str, int]], levels: Sequence[tuple[str, int]]) -> list[Markup]:
-    """Return the axes of a plot with their names and their ends."""
-    return [
+    axes = [
         tag("path", d=f"M{LEFT} {TOP - 10}V{TALL - BOTTOM}H{WIDTH}", class_="frame"),
         *(_label(text, x, TALL - BOTTOM + 14) for text, x in ticks),
         *(_label(text, LEFT - 5, y, "up") for text, y in levels),
         _label(key, (LEFT + WIDTH) // 2, TALL - 6, "name"),
         _label("loss at the end", 0, 9, "first"),
     ]
+    return tag("svg", *axes, *points, viewBox=f"0 0 {WIDTH} {TALL}", role="img", aria_label=about)
 
 
 def _placed(values: Sequence[float], start: int, end: int, *, ratio: float) -> tuple[list[int], list[tuple[str, int]]]:
@@ -123,48 +117,38 @@ def _placed(values: Sequence[float], start: int, end: int, *, ratio: float) -> t
     low, high = min(values), max(values)
     shares = plot.levels(np.array([*values, low, high]), low, high, log=low > 0 and high / low >= ratio)
     *places, first, last = [round(start + (end - start) * share) for share in shares.tolist()]
-    return places, list(dict(zip(plot.ends(low, high), (first, last), strict=True)).items())
+    ticks = dict(zip(plot.ends(low, high), (first, last), strict=True))
+    for value, place in sorted(set(zip(values, places, strict=True))):
+        if ratio < WIDE and all(abs(place - other) > APART for other in ticks.values()):
+            ticks[value_text(value)] = place
+    return places, [*ticks.items()]
+
+
+def _side_by_side(words: Sequence[str], start: int, end: int) -> tuple[list[int], list[tuple[str, int]]]:
+    """Return where words lie between two places, equal ones beside each other, and each word with its middle."""
+    count, seen = Counter(words), Counter[str]()
+    room = (end - start) / len(count)
+    begin = {word: start + room * index for index, word in enumerate(sorted(count))}
+    places = []
+    for each in words:
+        seen[each] += 1
+        places.append(round(begin[each] + room * seen[each] / (count[each] + 1)))
+    return places, [(each[: int(room / 7)], round(place + room / 2)) for each, place in begin.items()]
 
 
 def _label(text: str, x: int, y: int, kind: str = "", *children: Markup) -> Markup:
     return tag("text", text, *children, x=str(x), y=str(y), class_=kind or False)
 
 
-def _causes(summary: Summary) -> Markup:
-    groups = [group for group in summary.groups if group.badge != Severity.OK]
-    if not groups:
-        return NOTHING
-    shown = tag("ol", *(_group(summary, group) for group in groups[:MAX_GROUPS]), class_="groups")
-    return tag("section", tag("h2", "Causes", id="causes"), shown, aria_labelledby="causes")
-
-
-def _group(summary: Summary, group: RunGroup) -> Markup:
-    share = f"{summary.share(group)} runs, from step {group.steps}".removesuffix(", from step ")
-    return tag(
-        "li",
-        badge(group.badge),
-        " ",
-        tag("b", group.heading),
-        " ",
-        tag("span", group.leaf, class_="id"),
-        tag("p", share, class_="share"),
-        tag("p", group.examples(summary.name), class_="names"),
-        tag("p", tag("b", "First: "), group.first) if group.first else NOTHING,
-    )
-
-
-def _row(summary: Summary, record: Record) -> Markup:
-    steps = ["" if step is None else f"{step:,}" for step in (record.restart_step, record.last_step)]
-    return tag(
-        "tr",
-        tag("td", badge(record.badge)),
-        tag("td", summary.name(record), class_="run", title=record.name),
-        *(tag("td", value_text(record.settings.get(key, "")), class_="num") for key in summary.varied),
-        tag("td", _line(record)),
-        tag("td", record.onset, class_="num"),
-        tag("td", record.title, " ", tag("span", record.others, class_="id")),
-        *(tag("td", step, class_="num") for step in steps),
-    )
+def _runs(summary: Summary, records: Sequence[Record]) -> Markup:
+    """Return the table of the runs, with the loss of each behind the settings that vary."""
+    before = 2 + len(summary.varied)
+    heads = [*RUN[:2], *summary.varied, "loss", *RUN[2:]]
+    rows = []
+    for record in records:
+        verdict, *cells = summary.run(record)
+        rows.append([badge(verdict), *cells[: before - 1], _line(record), *cells[before - 1 :]])
+    return table(heads, rows, "Runs", class_="runs")
 
 
 def _line(record: Record) -> Markup:

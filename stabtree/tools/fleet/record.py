@@ -38,64 +38,38 @@ WIDE = 50.0  # times from the lowest to the highest: more than that is drawn by 
 
 
 class Record(Struct, frozen=True):
-    """What became of a run.
+    """What became of a run."""
 
-    Attributes:
-        path: what to type to diagnose it alone; with `run` where the path holds several.
-        run: its name within the path; empty where the path holds one.
-        label: its name as people gave it to a tracker, whose folders are named by ids.
-        verdict: a severity, `unknown`, or `unread` for a log that can't be read.
-        badge: the verdict that is shown, `ok` where what was found are notes that call for nothing.
-        unended: whether the log stops before its planned end, and nothing says why.
-        partial: whether what could be judged of a run that was not judged as a whole is in order.
-        leaf: the main finding; empty where there is none.
-        section: the section that it was found in.
-        diverged: whether it went off for good: a finding for which to go back to a checkpoint.
-        settings: the configuration, without what names the run; the rate may be the highest that was logged.
-        title: what was found, or why it can't be read.
-        onset_step: the first step of the main finding.
-        unit: what its steps count.
-        more: how many further findings there are.
-        rows: rows of its log.
-        last_step: the last logged step.
-        restart_step: the checkpoint to go back to.
-        first: what to do about it first, besides going back; of a run that can't be judged what to log.
-        notes: what loading it changed or ignored.
-        spark: the loss as a few values, the lowest and the highest of each stretch; None for a stretch without a finite
-            value.
-        mark: the index in `spark` at which the main finding begins.
-        files: the files that it was read from.
-        packed: its JSON, compressed; empty where it was not asked for.
-        fault: whether stabtree itself failed.
-        seconds: how long reading and judging took.
-    """
-
-    path: str
-    run: str = ""
-    label: str = ""
-    verdict: str = UNREAD
-    badge: str = UNREAD
-    partial: bool = False
-    unended: bool = False
-    leaf: str = ""
-    section: str = ""
-    diverged: bool = False
+    path: str  # what to type to diagnose it alone; with `run` where the path holds several
+    run: str = ""  # its name within the path; empty where the path holds one
+    label: str = ""  # its name as people gave it to a tracker, whose folders are named by ids
+    verdict: str = UNREAD  # a severity, `unknown`, or `unread` for a log that can't be read
+    badge: str = UNREAD  # the verdict that is shown, `ok` where what was found are notes that call for nothing
+    partial: bool = False  # whether what could be judged of a run that was not judged as a whole is in order
+    unended: bool = False  # whether the log stops before its planned end, and nothing says why
+    leaf: str = ""  # the main finding; empty where there is none
+    section: str = ""  # the section that it was found in
+    diverged: bool = False  # whether it went off for good: a finding for which to go back to a checkpoint
+    # The configuration, without what names the run; the rate may be the highest that was logged.
     settings: Mapping[str, float | str] = {}
-    title: str = ""
-    onset_step: int | None = None
-    unit: str = "step"
-    more: int = 0
-    rows: int = 0
-    last_step: int | None = None
-    restart_step: int | None = None
-    first: str = ""
-    notes: tuple[str, ...] = ()
+    title: str = ""  # what was found, or why it can't be read
+    onset_step: int | None = None  # the first step of the main finding
+    unit: str = "step"  # what its steps count
+    more: int = 0  # how many further findings there are
+    rows: int = 0  # rows of its log
+    last_step: int | None = None  # the last logged step
+    restart_step: int | None = None  # the checkpoint to go back to
+    first: str = ""  # what to do about it first, besides going back; of a run that can't be judged what to log
+    notes: tuple[str, ...] = ()  # what loading it changed or ignored
+    # The loss as a few values, the lowest and the highest of each stretch; None for a stretch without a finite value.
     spark: tuple[float | None, ...] = ()
-    mark: int | None = None
-    files: tuple[str, ...] = ()
-    packed: bytes = b""
-    fault: bool = False
-    seconds: float = 0.0
+    mark: int | None = None  # the index in `spark` at which the main finding begins
+    files: tuple[str, ...] = ()  # the files that it was read from
+    packed: bytes = b""  # its JSON, compressed; empty where it was not asked for
+    fault: bool = False  # whether stabtree itself failed
+    seconds: float = 0.0  # how long reading and judging took
+    outdated: tuple[str, ...] = ()  # what became of findings that were accepted
+    told: Any = None  # what services are told of it, as `tools.ci.services` has it; None where they are told nothing
 
     @property
     def name(self) -> str:
@@ -108,9 +82,9 @@ class Record(Struct, frozen=True):
         return "" if self.onset_step is None else f"{self.onset_step:,}"
 
     @property
-    def others(self) -> str:
-        """How many further findings there are as it is shown; empty where there are none."""
-        return f"+{self.more}" if self.more else ""
+    def found(self) -> str:
+        """What was found, and how many further findings there are."""
+        return self.title + f" +{self.more}" * (self.more > 0)
 
     @property
     def data(self) -> str:
@@ -162,6 +136,7 @@ def record_of(
         files=tuple(source.path for source in run.sources),
         packed=packed,
         seconds=seconds,
+        outdated=found.acceptance_notes,
     )
     if main is None:
         names = found.log_next[0].names if found.log_next and not found.findings else ()

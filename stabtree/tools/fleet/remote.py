@@ -6,9 +6,10 @@ import io
 import pickle
 import re
 import tempfile
-from contextlib import ExitStack, contextmanager
+from collections import deque
+from contextlib import contextmanager
 from importlib import import_module
-from itertools import filterfalse
+from itertools import chain, filterfalse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote
@@ -17,18 +18,17 @@ from msgspec.structs import replace
 
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean, hidden, masked, stays_inside
-from stabtree.loaders import Loaded, load_runs
+from stabtree.loaders import Loaded
 from stabtree.loaders.folder import SETTINGS
 from stabtree.loaders.paths.find import MAX_TOGETHER, Unit, is_hidden, is_log, may_be_log
-from stabtree.loaders.paths.load import Contents, contents
+from stabtree.loaders.paths.load import Contents, contents, find_runs, only_named
+from stabtree.loaders.paths.read import LoadOptions
 from stabtree.loaders.paths.stored import with_inputs
 from stabtree.loaders.source import ADDRESS
 from stabtree.run import Run
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from stabtree.loaders.paths.read import LoadOptions
+    from collections.abc import Iterator, Mapping
 
 T = TypeVar("T")
 CHECK = "check the address, and that you may read there"
@@ -108,27 +108,33 @@ def read_remote(unit: Unit, options: LoadOptions) -> Contents:
         return Contents((*_renamed(loaded, names), *refused))
 
 
-def fetched_runs(*paths: str, **how: Any) -> Sequence[Loaded]:
-    """Return the runs at paths and addresses, for a command that reads a few of them, named by their addresses.
+def fetched_runs(*paths: str, most: float, ranks: bool, **how: Any) -> Contents:
+    """Return the runs at paths and addresses, named by their addresses, and what is still to be read where it is more.
+
+    Args:
+        paths: paths and addresses.
+        most: as of `find_runs`.
+        ranks: as of `find_runs`, for paths alone.
+        how: as of `load_run`.
 
     Raises:
-        StabtreeError: where one can't be reached, or an option of `load_runs` is wrong.
+        StabtreeError: where an address can't be reached, or an option of `load_runs` is wrong.
     """
-    with ExitStack() as stack:
-        places, names, refused = list[str](), dict[str, str](), list[Loaded]()
-        for path in paths:
-            if not is_address(path):
-                places.append(path)
-                continue
-            for unit in address_units(path):
-                copy, more_names, more_refused = stack.enter_context(_copied(unit, _files(unit)))
-                places += copy.paths
-                names |= more_names
-                refused += more_refused
-        try:
-            return [*_renamed([with_hashes(item) for item in load_runs(*places, **how)], names), *refused]
-        except StabtreeError as error:
-            raise _renamed(error, names) from None
+    far = [path for path in paths if is_address(path)]
+    near = [path for path in paths if not is_address(path)]
+    if ranks:
+        hint = "copy them here, or name the folder that they are in"
+        raise StabtreeError("goes with files of this machine", where=f"--ranks {_shown(far[0])}", hint=hint)
+    found = find_runs(*near, most=most, **how) if near else Contents()
+    name, options = how.get("run"), replace(LoadOptions(**how), run=None)
+    waiting, loaded = deque(dict.fromkeys(chain.from_iterable(map(address_units, far)))), [*found.loaded]
+    while waiting and len(loaded) <= most:
+        more = read_remote(waiting.popleft(), options)
+        loaded += more.loaded
+        waiting.extendleft(reversed(more.further))
+    if name is not None:
+        loaded = [only_named(loaded, name, far[0])]
+    return replace(found, loaded=tuple(loaded), further=(*found.further, *waiting))
 
 
 def with_hashes(item: Loaded) -> Loaded:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import multiprocessing
 import os
 import signal
@@ -11,32 +10,31 @@ import threading
 import time
 from collections import Counter, deque
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import closing, contextmanager
+from itertools import chain
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from stabtree._version import __version__
 from stabtree.common.answer import UNKNOWN
 from stabtree.common.errors import StabtreeError, too_little_memory
 from stabtree.common.lazy import np
-from stabtree.common.text import clean, masked, near
+from stabtree.common.text import clean
 from stabtree.judging.judge import Judging
 from stabtree.judging.verdict import Outcome
 from stabtree.loaders import check_options
-from stabtree.loaders.paths.find import Unit, expanded, is_copy, is_log, listed, place, real_path, units_of
+from stabtree.loaders.paths.find import Unit, real_path
 from stabtree.loaders.paths.joined import cut
-from stabtree.loaders.paths.load import contents
+from stabtree.loaders.paths.load import Contents, contents, find_runs
 from stabtree.loaders.paths.read import LoadOptions
 from stabtree.run import Run, Series
 from stabtree.tools.fleet.record import Record, record_of, worst_first
-from stabtree.tools.fleet.remote import address_units, is_address, read_remote, with_hashes
+from stabtree.tools.fleet.remote import is_address, read_remote, with_hashes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-    from contextlib import AbstractContextManager
     from pathlib import Path
 
     import pandas as pd
@@ -44,25 +42,16 @@ if TYPE_CHECKING:
     from stabtree.loaders import Loaded
     from stabtree.loaders.paths.joined import Ends
 
-READING = {*LoadOptions.__struct_fields__, "ranks"}
-AHEAD = 3  # batches for each worker that are under way or waiting for it
-BATCH = 8  # units, or logs, that go to a worker at once
-REACHED_SECONDS, WORKER_SECONDS = 5, 20
-RETRIES = 2  # of a batch that raised an error; of one whose worker died Dask itself says how often
+ALONE = 1  # run that is read by this process, to see whether there are more
+AHEAD = 4  # units for each worker that are under way or waiting for it
 
 
 class Fleet(Struct, frozen=True):
-    """The runs that a scan found.
+    """The runs that a scan found."""
 
-    Attributes:
-        records: the runs, worst first.
-        stopped: whether the scan was interrupted.
-        outside: links that lead out of the folders and were not followed.
-    """
-
-    records: Sequence[Record]
-    stopped: bool = False
-    outside: Sequence[str] = ()
+    records: Sequence[Record]  # the runs, worst first
+    stopped: bool = False  # whether the scan was interrupted
+    outside: Sequence[str] = ()  # links that lead out of the folders and were not followed
 
     def __iter__(self) -> Iterator[Record]:
         """Return the runs, worst first."""
@@ -86,7 +75,7 @@ class Fleet(Struct, frozen=True):
         from stabtree.report.card import card
         from stabtree.tools.fleet.table import Summary
 
-        told, more = Summary(self.records), "All runs: `fleet.to_frame()`, or `stabtree scan FOLDER -o runs.html`"
+        told, more = Summary(self.records), "All runs: `fleet.to_frame()`, or `stabtree FOLDER -o runs.html`"
         badge = told.records[0].badge if told.records else UNKNOWN
         rows = [f"{told.name(run)}: {run.title}" for run in told.records[:5]]
         return card(badge, ("", told.headline, told.where), None, rows, more)
@@ -97,9 +86,9 @@ def scan(
     judging: Judging | None = None,
     ends: Ends | None = None,
     jobs: int | None = None,
-    engine: str = "processes",
-    address: str = "",
     documents: bool = True,
+    found: Contents | None = None,
+    services: Callable[[Outcome], Any] | None = None,
     tell: Callable[[Sequence[Record], Counter[str], int], None] | None = None,
     **how: Any,
 ) -> Fleet:
@@ -112,10 +101,10 @@ def scan(
         paths: folders, files, patterns, addresses.
         judging: how runs are judged; as `diagnose` does where not given.
         ends: the first and the last step that are judged.
-        jobs: processes; as many as there are cores where not given.
-        engine: what does the work: `processes`, `serial` or `dask`.
-        address: of the scheduler of Dask.
+        jobs: processes; 1 for this one alone, as many as there are cores where not given.
         documents: whether each run has its JSON as `data`, which costs as much time as judging it.
+        found: what `find_runs` read of the paths, and what is still to be read.
+        services: returns what services are told of a run; None where they are told nothing.
         tell: called with the runs of each unit when they are judged, all so far by badge, and how many units wait.
         how: how logs are read: options of `load_run`.
 
@@ -125,22 +114,26 @@ def scan(
     Raises:
         StabtreeError: where an argument is wrong.
     """
-    _check(paths, engine, address, jobs, how)
+    for path in paths or ("",):
+        if not isinstance(path, str | os.PathLike) or not str(path):
+            hint = "name the folder that holds the runs"
+            raise StabtreeError(f"{clean(repr(path), 60)} names no folder", where="scan", hint=hint)
+    if jobs is not None and jobs < 1:
+        raise StabtreeError(f"{jobs} is too few", where="--jobs", hint="give a number from 1 on")
+    check_options(**how)
     judging = judging or Judging()
     nothing = Series("loss", np.zeros(0, dtype=np.int64), np.zeros(0), "loss")
     judging.diagnosed(Run("nothing", {"loss": nothing}))  # refuses rules that no run can be judged by
-    far = [unit for path in map(str, paths) if is_address(path) for unit in address_units(path)]
-    units = units_of([found for path in map(str, paths) if not is_address(path) for found in expanded(path)])
-    roots = tuple(os.path.realpath(unit.folder) for unit in units if not unit.files)
-    judge = UnitJudge(judging, how, roots, ends, documents)
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    records, outside = list[Record](), list[str]()
+    found = found or find_runs(*paths, most=ALONE, **how)
+    judge = UnitJudge(judging, how, found.roots, ends, documents, services)
+    records, outside = list[Record](), [*found.outside]
     counts: Counter[str] = Counter()
-    waiting = deque((*units, *dict.fromkeys(far)))
+    waiting = deque(found.further)
     stopped = False
     try:
-        with closing(results(judge, waiting, engine, jobs or cores, address)) as stream:
-            for judged in stream:
+        first = (Judged((judge.record(item),)) for item in found.loaded)
+        with closing(results(judge, waiting, jobs)) as stream:
+            for judged in chain(first, stream):
                 records += judged.records
                 outside += judged.outside
                 counts.update(record.badge for record in judged.records)
@@ -150,25 +143,6 @@ def scan(
         stopped = True
     records.sort(key=lambda record: (record.leaf, record.path, record.run))
     return Fleet(tuple(worst_first(records)), stopped, outside)
-
-
-def _check(paths: Sequence[Any], engine: str, address: str, jobs: int | None, how: Mapping[str, Any]) -> None:
-    """Refuse what a scan is asked for and can't do, before anything is read."""
-    for path in paths or ("",):
-        if not isinstance(path, str | os.PathLike) or str(path) in ("", "-"):
-            hint = "name the folder that holds the runs"
-            raise StabtreeError(f"{clean(repr(path), 60)} names no folder", where="scan", hint=hint)
-    if engine not in _ENGINES:
-        raise StabtreeError(f"{clean(repr(engine), 60)} is not an engine", where="--engine", hint=", ".join(_ENGINES))
-    if address and engine != "dask":
-        hint = "add --engine dask, or leave it out"
-        raise StabtreeError(f"--engine {engine} has no scheduler", where="--scheduler", hint=hint)
-    if jobs is not None and jobs < 1:
-        raise StabtreeError(f"{jobs} is too few", where="--jobs", hint="give a number from 1 on")
-    for name in how.keys() - READING:
-        problem = f"{name!r} is not an option of a scan{near(name, READING)}"
-        raise StabtreeError(problem, where="scan", hint=f"known are {', '.join(sorted(READING))}")
-    check_options(**how)
 
 
 # ---- what a worker does
@@ -183,25 +157,14 @@ class Judged(NamedTuple):
 
 
 class UnitJudge(Struct, frozen=True):
-    """How units are read and judged: plain values, so that another process or machine can be handed it.
+    """How units are read and judged: plain values, so that another process or machine can be handed it."""
 
-    Attributes:
-        judging: how runs are judged.
-        how: how logs are read: options of `load_run`.
-        roots: the folders that are scanned, resolved.
-        ends: the steps that are judged.
-        documents: whether the JSON of each run is wanted.
-    """
-
-    judging: Judging = field(default_factory=Judging)
-    how: Mapping[str, Any] = field(default_factory=dict)
-    roots: tuple[str, ...] = ()
-    ends: Ends | None = None
-    documents: bool = True
-
-    def __call__(self, units: Sequence[Unit]) -> list[Judged]:
-        """Return what became of units, in their order."""
-        return [self.judged(unit) for unit in units]
+    judging: Judging = field(default_factory=Judging)  # how runs are judged
+    how: Mapping[str, Any] = field(default_factory=dict)  # how logs are read: options of `load_run`
+    roots: tuple[str, ...] = ()  # the folders that are scanned, resolved
+    ends: Ends | None = None  # the steps that are judged
+    documents: bool = True  # whether the JSON of each run is wanted
+    services: Callable[[Outcome], Any] | None = None  # returns what services are told of a run
 
     def judged(self, unit: Unit) -> Judged:
         """Return what became of a unit; a fault of our own is a record, and costs no other unit anything."""
@@ -211,26 +174,30 @@ class UnitJudge(Struct, frozen=True):
             far = is_address(unit.folder)
             found = read_remote(unit, options) if far else contents(unit, options, self.roots)
         except Exception as error:
-            return Judged((_failed(unit, error),))
+            return Judged((self.failed(unit, error),))
         each = (time.perf_counter() - begin) / max(len(found.loaded), 1)
-        return Judged(tuple(self._record(item, each) for item in found.loaded), found.further, found.outside)
+        return Judged(tuple(self.record(item, each) for item in found.loaded), found.further, found.outside)
 
-    def _record(self, item: Loaded, seconds: float) -> Record:
+    def record(self, item: Loaded, seconds: float = 0.0) -> Record:
+        """Return what became of a run that was read, which took so many seconds."""
         begin, fault = time.perf_counter(), False
         try:
             outcome = self.judging.outcome(cut(with_hashes(item) if self.documents else item, self.ends))
         except Exception as error:
             outcome, fault = Outcome(item.name, _shown(error)), not isinstance(error, StabtreeError)
         seconds += time.perf_counter() - begin
-        return record_of(outcome, item.path, documents=self.documents, fault=fault, seconds=seconds)
+        return self._told(outcome, item.path, fault=fault, seconds=seconds)
 
+    def failed(self, unit: Unit, error: Exception) -> Record:
+        """Return the record of a unit that could not be read."""
+        path = clean(unit.path, 4096)
+        if isinstance(error, MemoryError):
+            error = too_little_memory(path)
+        return self._told(Outcome(path, _shown(error)), path, fault=not isinstance(error, StabtreeError))
 
-def _failed(unit: Unit, error: Exception) -> Record:
-    """Return the record of a unit that could not be read."""
-    path = clean(unit.path, 4096)
-    if isinstance(error, MemoryError):
-        error = too_little_memory(path)
-    return record_of(Outcome(path, _shown(error)), path, fault=not isinstance(error, StabtreeError))
+    def _told(self, outcome: Outcome, path: str, **more: Any) -> Record:
+        record = record_of(outcome, path, documents=self.documents, **more)
+        return replace(record, told=self.services(outcome)) if self.services else record
 
 
 def _shown(error: Exception) -> StabtreeError:
@@ -244,95 +211,59 @@ def _shown(error: Exception) -> StabtreeError:
 # ---- the work, handed to workers
 
 
-def results(judge: UnitJudge, waiting: deque[Unit], engine: str, jobs: int, address: str = "") -> Generator[Judged]:
+def results(judge: UnitJudge, waiting: deque[Unit], jobs: int | None) -> Generator[Judged]:
     """Yield what became of each unit as soon as it is there; where a worker dies, go on with new ones.
 
     Args:
         judge: judges units, in a worker.
         waiting: the units, to which those that are found below them are added.
-        engine: the name of the engine.
-        jobs: processes.
-        address: of the scheduler of Dask.
+        jobs: processes; 1 for this one, None for as many as there are cores.
     """
     suspects: deque[Unit] = deque()  # of a worker that died
     seen: set[str] = set()
     while waiting or suspects:
-        with _ENGINES[engine](1 if suspects else jobs, address) as (pool, workers):
-            alone = bool(suspects)
-            together = _together(pool, workers, judge, waiting, suspects)
-            for judged in _one_by_one(pool, judge, suspects) if alone else together:
+        alone, broken = bool(suspects), list[tuple[Unit, Exception]]()
+        with _workers(1 if alone else jobs, here=jobs == 1) as (pool, ahead):
+            for judged in _fed(pool, ahead, judge, suspects if alone else waiting, broken):
                 # Links may lead to one folder again and again.
                 real = {real_path(unit.paths[0]): unit for unit in reversed(judged.further)}
                 waiting.extendleft(unit for target, unit in real.items() if target not in seen)
                 seen |= real.keys()
                 yield judged
-
-
-def _together(
-    pool: Executor, workers: int, judge: UnitJudge, waiting: deque[Unit], suspects: deque[Unit]
-) -> Iterator[Judged]:
-    """Feed workers until nothing is left, or one of them died; few batches are under way, however many units wait."""
-    running: dict[Future[list[Judged]], list[Unit]] = {}
-    while running or (waiting and not suspects):
-        while waiting and not suspects and len(running) < AHEAD * workers:
-            batch = [waiting.popleft()]
-            while waiting and sum(max(len(unit.files), 1) for unit in batch) < BATCH:
-                batch.append(waiting.popleft())
-            try:
-                running[pool.submit(judge, batch)] = batch
-            except (RuntimeError, OSError):  # the pool broke
-                suspects.extend(batch)
-        for future in wait(running, timeout=1, return_when=FIRST_COMPLETED).done:
-            batch = running.pop(future)
-            try:
-                found = future.result()
-            except Exception:
-                suspects.extend(batch)
+        for unit, error in broken:
+            parts = [replace(unit, files=(name,)) for name in unit.files]
+            if not alone:  # with it others were under way
+                suspects.append(unit)
+            elif len(parts) > 1:
+                suspects.extend(parts)
             else:
-                yield from found
-
-
-def _one_by_one(pool: Executor, judge: UnitJudge, suspects: deque[Unit]) -> Iterator[Judged]:
-    """Try units of workers that died one by one, to see which of them it was; stop at it, as the pool broke."""
-    while suspects:
-        unit = suspects.popleft()
-        try:
-            (found,) = pool.submit(judge, [unit]).result()
-        except Exception as error:
-            parts = _parts(unit, judge)
-            suspects.extend(parts)
-            if not parts:
                 problem = error.problem if isinstance(error, StabtreeError) else "the process that read it was killed"
                 hint = "diagnose it alone; it may need more memory than there is"
-                yield Judged((_failed(unit, StabtreeError(problem, where=clean(unit.path), hint=hint)),))
-            return
-        yield found
+                yield Judged((judge.failed(unit, StabtreeError(problem, where=clean(unit.path), hint=hint)),))
 
 
-def _parts(unit: Unit, judge: UnitJudge) -> list[Unit]:
-    """Return the parts of a unit that was too much for a worker, to see which log it was; none where it has none."""
-    if unit.files:
-        return [replace(unit, files=(name,)) for name in unit.files] if len(unit.files) > 1 else []
-    try:
-        listing = listed(unit.folder, judge.roots, follow=judge.how.get("follow_links", False))
-    except OSError:
-        return []
-    logs = [Unit(unit.folder, (name,)) for name in listing.files if is_log(name)]
-    folders = [Unit(place(unit.folder, name)) for name in (*listing.folders, *listing.linked) if not is_copy(name)]
-    return [*logs, *folders] if len(logs) > 1 or (logs and folders) else []
-
-
-class _Inline(Executor):
-    """Does all in this process, at once: for few runs, and where no other process may be started."""
-
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Return the result, in a future that is done."""
-        future: Future[Any] = Future()
-        try:
-            future.set_result(fn(*args, **kwargs))
-        except Exception as error:
-            future.set_exception(error)
-        return future
+def _fed(
+    pool: Executor | None, ahead: int, judge: UnitJudge, units: deque[Unit], broken: list[tuple[Unit, Exception]]
+) -> Iterator[Judged]:
+    """Yield what became of units until none is left, or a worker died; few are under way, however many wait."""
+    while pool is None and units:
+        yield judge.judged(units.popleft())
+    running: dict[Future[Judged], Unit] = {}
+    while pool and (running or (units and not broken)):
+        while units and not broken and len(running) < ahead:
+            unit = units.popleft()
+            try:
+                running[pool.submit(judge.judged, unit)] = unit
+            except (RuntimeError, OSError) as error:  # the pool broke
+                broken.append((unit, error))
+        for future in wait(running, timeout=1, return_when=FIRST_COMPLETED).done:
+            unit = running.pop(future)
+            try:
+                found = future.result()
+            except Exception as error:
+                broken.append((unit, error))
+            else:
+                yield found
 
 
 class _Pool(ProcessPoolExecutor):
@@ -363,8 +294,13 @@ def _undisturbed() -> Iterator[None]:
 
 
 @contextmanager
-def _processes(jobs: int, _address: str) -> Iterator[tuple[Executor, int]]:
-    """Yield a pool of processes of this machine, and how many calls it runs together."""
+def _workers(jobs: int | None, *, here: bool) -> Iterator[tuple[Executor | None, int]]:
+    """Yield processes, none where this one does the work, and how many units may be under way."""
+    if here:
+        yield None, 1
+        return
+    if jobs is None:
+        jobs = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     method = "spawn"
     if sys.platform != "win32" and "forkserver" in multiprocessing.get_all_start_methods():
         method = "forkserver"  # this process may have threads, and is not forked
@@ -377,7 +313,7 @@ def _processes(jobs: int, _address: str) -> Iterator[tuple[Executor, int]]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
     pool = _Pool(jobs, mp_context=multiprocessing.get_context(method), initializer=_begin)
     try:
-        yield pool, jobs
+        yield pool, 1 if jobs == 1 else AHEAD * jobs
     except BaseException:
         for process in [*(pool._processes or {}).values()]:  # noqa: SLF001 - public only from Python 3.14 on
             process.kill()
@@ -397,56 +333,3 @@ def _begin() -> None:
     # The one who typed Ctrl-C is asked by the process that was started; it ends these.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=end, daemon=True).start()
-
-
-@contextmanager
-def dask(_jobs: int, address: str) -> Iterator[tuple[Executor, int]]:
-    """Yield an executor on the workers of a cluster that is running already, and how many calls it runs together.
-
-    Args:
-        address: where its scheduler listens, such as `tcp://10.0.0.5:8786`.
-
-    Raises:
-        StabtreeError: where Dask is not installed, no scheduler answers, it has no workers, or a worker has another
-            version of stabtree or none.
-    """
-    if not address:
-        problem, hint = "needs the address of a scheduler", "add --scheduler tcp://HOST:8786"
-        raise StabtreeError(problem, where="--engine dask", hint=hint)
-    try:
-        from distributed import Client
-    except ImportError:
-        problem, hint = "needs the package distributed", "type `pip install 'stabtree[dask]'`"
-        raise StabtreeError(problem, where="--engine dask", hint=hint) from None
-    where = f"--scheduler {clean(masked(address))}"
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what goes wrong raises exceptions
-    try:
-        client = Client(address, timeout=REACHED_SECONDS, set_as_default=False)
-    except (OSError, ValueError, TypeError) as error:
-        problem = f"no Dask scheduler answers: {clean(masked(str(error)), 120)}"
-        hint = "check the address, and that `dask scheduler` runs there"
-        raise StabtreeError(problem, where=where, hint=hint) from None
-    with client:
-        try:
-            client.wait_for_workers(1, timeout=WORKER_SECONDS)  # those that died are started again
-        except TimeoutError:
-            problem = f"the scheduler has no workers, after {WORKER_SECONDS} seconds"
-            raise StabtreeError(problem, where=where, hint="start some: dask worker ADDRESS") from None
-        for worker, version in client.run(_version, on_error="return").items():
-            if version != __version__:
-                has = f"has stabtree {clean(version, 40)}" if isinstance(version, str) else "can't import stabtree"
-                hint = "type `pip install .` in the same checkout where the workers run, and start them again"
-                problem = f"a worker on {clean(worker)} {has}, this machine has {__version__}"
-                raise StabtreeError(problem, where=where, hint=hint)
-        yield client.get_executor(pure=False, retries=RETRIES), sum(client.nthreads().values())
-
-
-def _version() -> str:
-    return __version__
-
-
-_ENGINES: dict[str, Callable[[int, str], AbstractContextManager[tuple[Executor, int]]]] = {
-    "processes": _processes,
-    "serial": lambda _jobs, _address: nullcontext((_Inline(), 1)),
-    "dask": dask,
-}

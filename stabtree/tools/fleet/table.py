@@ -20,7 +20,7 @@ from stabtree.report.outputs import DEFAULT_OPTIONS, RenderOptions
 from stabtree.report.page import BADGES, counted, new_page, styled
 from stabtree.report.plot import short
 from stabtree.run import LOGGING
-from stabtree.tools.fleet.record import CELLS, spark
+from stabtree.tools.fleet.record import spark
 from stabtree.tree.model import Severity
 
 if TYPE_CHECKING:
@@ -29,12 +29,14 @@ if TYPE_CHECKING:
     from stabtree.report.page import Page, Piece
     from stabtree.tools.fleet.record import Record
 
+CAUSES = ("verdict", "runs", "what was found", "from step", "the worst", "what to do first")
+RUN = ("verdict", "run", "from step", "what was found", "restart", "last step")
 FEW = 40  # runs that are all listed, healthy ones too
-MIN_GROUPED = 4  # runs; a table of fewer says more
 WORST = 20  # of more runs, those that are listed
+MIN_GROUPED = 4  # runs; a table of fewer says more
 MAX_GROUPS, MAX_EXAMPLES, MAX_NAME = 30, 3, 1000
 MIN_NAME, MIN_TITLE = 16, 12  # characters that a run's name, and what was found, may always have
-MAX_SETTINGS, SEED, DIGITS = 3, "seed", 6
+MAX_SETTINGS, SEED, DIGITS = 6, "seed", 6
 LEAST = 3  # runs on each side of a limit: with fewer, too many settings split the runs by chance
 LEAST_TEXT = 30  # columns that settings leave to what was found
 NARROW = 72  # columns below which no small line is drawn
@@ -43,23 +45,14 @@ _OWN_NUMBERS = re.compile(r" \([^()]* → [^()]*\)")  # of one run: (lr 0.003 �
 
 
 class RunGroup(Struct, frozen=True):
-    """Runs of one verdict in which the same was found.
+    """Runs of one verdict in which the same was found."""
 
-    Attributes:
-        badge: the verdict.
-        leaf: the id of what was found; empty where nothing was.
-        runs: the runs, of which there is at least one.
-        heading: what was found in them.
-        steps: the range of the steps at which it began; empty where there are none.
-        first: what to do about them first, where that is the same for all.
-    """
-
-    badge: str
-    leaf: str
-    runs: Sequence[Record]
-    heading: str = "Healthy"
-    steps: str = ""
-    first: str = ""
+    badge: str  # the verdict
+    leaf: str  # the id of what was found; empty where nothing was
+    runs: Sequence[Record]  # the runs, of which there is at least one
+    heading: str = "Healthy"  # what was found in them
+    steps: str = ""  # the range of the steps at which it began; empty where there are none
+    first: str = ""  # what to do about them first, where that is the same for all
 
     def examples(self, name: Callable[[Record], str], room: int = MAX_NAME) -> str:
         """Return the names of the first runs, as many as there is room for, and how many more there are."""
@@ -148,6 +141,20 @@ class Summary:
         """Return how many of all runs are in a group."""
         return f"{len(group.runs):,} of {len(self.records):,}"
 
+    def causes(self) -> list[tuple[str, ...]]:
+        """Return a row of texts for each group that is not healthy, as `CAUSES` names them."""
+        groups = [group for group in self.groups[:MAX_GROUPS] if group.badge != Severity.OK]
+        return [
+            (group.badge, self.share(group), group.heading, group.steps, group.examples(self.name), group.first)
+            for group in groups
+        ]
+
+    def run(self, record: Record) -> tuple[str, ...]:
+        """Return a row of texts for a run, as `RUN` names them with the settings that vary behind the first two."""
+        settings = [value_text(record.settings.get(key, "")) for key in self.varied]
+        steps = ["" if step is None else f"{step:,}" for step in (record.restart_step, record.last_step)]
+        return (record.badge, self.name(record), *settings, record.onset, record.found, *steps)
+
     def name(self, record: Record) -> str:
         """Return what people call a run: its label, with its path where two share it; else its path below all runs."""
         if record.label and self.labels[record.label] == 1:
@@ -212,36 +219,29 @@ def _typed(name: str, instead: str) -> str:
     return shlex.quote(name) if name and clean(name, MAX_NAME) == name else instead
 
 
-def screen(records: Iterable[Record], look: RenderOptions = DEFAULT_OPTIONS, *, worst: int = WORST) -> Iterator[str]:
-    """Yield the runs, worst first; of many the causes first, then the worst of them.
-
-    Args:
-        records: the runs, worst first.
-        look: how it is to look.
-        worst: how many of many runs are listed; 0 for none, and for groups of few runs too.
-    """
-    for text in _screen(records, look, worst):
+def screen(records: Iterable[Record], look: RenderOptions = DEFAULT_OPTIONS) -> Iterator[str]:
+    """Yield the runs, worst first; of many the causes first, then the worst of them."""
+    for text in _screen(Summary(records), look):
         # An ellipsis stands where a word was too long for its column.
         yield to_ascii(text.replace("…", ".")) if look.ascii else text
 
 
-def _screen(records: Iterable[Record], look: RenderOptions, worst: int) -> Iterator[str]:
-    summary = Summary(records)
+def _screen(summary: Summary, look: RenderOptions) -> Iterator[str]:
     page = new_page(look)
     page.line((summary.headline, "heading"))
     page.line((summary.where, "dim"))
     for sentence in summary.splits.values():
         page.item(("→", "ok word"), [(sentence, "")], indent=0, head_width=2)
-    if len(summary.records) > FEW or (summary.grouped and not worst):
-        _groups(page, summary, advised=worst > 0)
-        shown = summary.calling[:worst]
-    else:
-        shown = summary.records
+    shown = summary.records
+    if summary.grouped:
+        _groups(page, summary)
+    if look.worst or len(shown) > FEW:
+        shown = summary.calling[: look.worst or WORST]
     if shown:
         _listed(page, shown, summary, look)
     page.blank()
     rest = len(summary.calling) - len(shown)
-    if worst and rest > 0:
+    if rest > 0:
         more = f"--worst {len(summary.calling)}, or --output csv=runs.csv"
         page.line((f"and {rest:,} more that are not ok: {more}", ""))
     if any(record.more for record in shown):
@@ -253,7 +253,7 @@ def _screen(records: Iterable[Record], look: RenderOptions, worst: int) -> Itera
         yield inert(f"next  {next_command(record)}\n")  # in one line, however long: it is there to be copied
 
 
-def _groups(page: Page, summary: Summary, *, advised: bool) -> None:
+def _groups(page: Page, summary: Summary) -> None:
     """Add up to three lines a group: what was found and from which steps on, in which runs, what to do about it."""
     counts = [summary.share(group) for group in summary.groups]
     digits = max(map(len, counts))
@@ -268,7 +268,7 @@ def _groups(page: Page, summary: Summary, *, advised: bool) -> None:
             leaf = page.plain(f"{group.leaf} · " if group.leaf else "")
             names = _tail(page.plain(group.examples(summary.name, room - len(leaf))), room - len(leaf))
             page.lines([[(leaf, "id"), (names, "dim")]], indent=left)
-        if group.first and advised:
+        if group.first:
             sentence = page.plain(f"→ {group.first}").partition(". ")[0].removesuffix(".")
             page.lines([[(shorten(sentence, room, placeholder=" …"), "ok word")]], indent=left)
     if (rest := len(summary.groups) - MAX_GROUPS) > 0:
@@ -280,41 +280,36 @@ def _listed(page: Page, shown: Sequence[Record], summary: Summary, look: RenderO
     longest = max(MIN_NAME, look.width * 2 // 5)
     names = [page.plain(_tail(page.plain(summary.name(record)), longest)) for record in shown]
     steps = [run.onset or "–" * (run.verdict != UNREAD) for run in shown]
-    step_width = max(map(len, ("step", *steps)))
-    drawn = look.width >= NARROW and any(record.spark for record in shown)
-    name_width = max(styled([(text, "")]).cell_len for text in ("run", *names))
-    taken = 2 + name_width + 2 + (CELLS + 2) * drawn + step_width + 2
-    settings, setting_widths = _columns(shown, summary, look.width - taken - LEAST_TEXT)
-    widths = (name_width + 2, *setting_widths, *[CELLS + 2] * drawn, step_width + 2)
-
-    def row(name: str, values: Sequence[str], loss: str, step: str, text: str, style: str = "") -> list[Piece]:
-        curve = [(loss, style or "curve")] * drawn
-        middle = [(value, style or "number") for value in values]
-        return [(name, style), *middle, *curve, (f"{step:>{step_width}}", style or "number"), (text, style)]
-
+    before, after = [_Column("run", names)], [_Column("step", steps, "number", right=True)]
+    if look.plots and look.width >= NARROW and any(record.spark for record in shown):
+        after.insert(0, _Column("loss", [spark(record.spark, ascii=look.ascii) for record in shown], "curve"))
+    room = look.width - 2 - LEAST_TEXT - sum(column.width for column in (*before, *after))
+    for key in summary.varied:
+        values = [value_text(record.settings.get(key, "")) for record in shown]
+        column = _Column(key, values, "number", right=key in summary.numbers)
+        if column.width <= room:
+            before.append(column)
+            room -= column.width
+    columns = (*before, *after)
+    widths = tuple(column.width for column in columns)
+    heads = [(column.cells[0], "dim") for column in columns]
     page.blank()
-    page.rows([row("run", settings[0], "loss", "step", "what was found", "dim")], indent=2, widths=widths)
-    for badge, members in groupby(zip(shown, names, settings[1:], steps, strict=True), key=lambda cell: cell[0].badge):
+    page.rows([[*heads, ("what was found", "dim")]], indent=2, widths=widths)
+    for badge, members in groupby(enumerate(shown, 1), key=lambda item: item[1].badge):
         page.blank()
         page.rows([[_badge(badge), (counted(summary.counts[badge], "run"), "dim")]], indent=0, widths=(BADGE,))
-        rows = []
-        for record, name, values, step in members:
-            text = f"{record.title} {record.others}".rstrip()
-            rows.append(row(name, values, spark(record.spark, ascii=look.ascii), step, text))
-        page.rows(rows, indent=2, widths=widths)
+        for place, record in members:
+            cells = [(column.cells[place], column.style) for column in columns]
+            page.rows([[*cells, (record.found, "")]], indent=2, widths=widths)
 
 
-def _columns(shown: Sequence[Record], summary: Summary, room: int) -> tuple[list[list[str]], list[int]]:
-    """Return the varied settings that there is room for, as a row of heads and a row a run, and their widths."""
-    columns: list[list[str]] = []
-    widths: list[int] = []
-    for key in summary.varied:
-        column = [key, *(value_text(record.settings.get(key, "")) for record in shown)]
-        width = max(map(len, column))
-        if sum(widths) + width + 2 <= room:
-            columns.append([f"{value:>{width}}" if key in summary.numbers else value for value in column])
-            widths.append(width + 2)
-    return [[column[index] for column in columns] for index in range(len(shown) + 1)], widths
+class _Column:
+    """The head and the cells of a column, padded where they stand to the right, and its width with a gap."""
+
+    def __init__(self, head: str, cells: Sequence[str], style: str = "", *, right: bool = False) -> None:
+        width = max(styled([(text, "")]).cell_len for text in (head, *cells))
+        self.cells = [text.rjust(width * right) for text in (head, *cells)]
+        self.style, self.width = style, width + 2
 
 
 def _badge(badge: str) -> Piece:

@@ -34,8 +34,7 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 def outcome(command: str, folder: Path) -> tuple[int, list[tuple[str, str]]]:
     """Return the exit code of a command for a folder, with the verdict of each run; one alone is called by its log."""
-    options = ["--engine", "serial"] if command == "scan" else []
-    done = run(command, str(folder), "--output", "jsonl", *options)
+    done = run(command, str(folder), "--output", "jsonl", "-j", "1")
     rows = [json.loads(line) for line in done.stdout.splitlines()]
     runs = sorted((row.get("source", ""), row.get("verdict", "unread")) for row in rows)
     return done.returncode, runs if len(runs) > 1 else [("", verdict) for _, verdict in runs]

@@ -151,7 +151,7 @@ def test_no_output_goes_over_the_baseline(tmp_path: Path) -> None:
 def test_a_scan_takes_it(tmp_path: Path) -> None:
     """By option or by the settings."""
     run("baseline", SPIKE, NAN, "-o", "base.json")
-    words = ("scan", SPIKE, NAN, "--engine", "serial", "-q")
+    words = ("scan", SPIKE, NAN, "-j", "1", "-q")
     assert run(*words).returncode == 1
     assert run(*words, "--baseline", "base.json").returncode == 0
     assert run(*words).returncode == 1

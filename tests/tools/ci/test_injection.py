@@ -24,7 +24,7 @@ from stabtree.judging.judge import Judging
 from stabtree.judging.verdict import Outcome
 from stabtree.report.outputs import GITHUB, JUNIT, RUN, RUNS, SARIF, RenderOptions, names, output
 from stabtree.run import ColumnUse, FileUse, LogLine, Setting
-from tests.conftest import make_run, series
+from tests.conftest import make_run, recorded, series
 from tests.tools.ci import reading
 
 if TYPE_CHECKING:
@@ -196,7 +196,7 @@ def many(evil: str) -> tuple[Outcome, ...]:
 @cache
 def harmless_runs(name: str) -> str:
     """The same of several runs."""
-    return str(output(RUNS, name)(many("x"), OPTIONS))
+    return "".join(output(RUNS, name)(recorded(*many("x")), OPTIONS))
 
 
 @settings(max_examples=10)
@@ -205,11 +205,11 @@ def harmless_runs(name: str) -> str:
 @example(" ".join(HOSTILE))
 def test_no_output_of_one_run_gains_structure(evil: str) -> None:
     """Names, columns, lines, settings, paths, errors: each output, also of several runs, is read by a parser."""
-    found, runs = holding(evil), many(evil)
+    found, runs = holding(evil), recorded(*many(evil))
     for name in names(RUN):
         check(name, output(RUN, name)(found, OPTIONS), harmless(name))
     for name in names(RUNS):
-        check(name, output(RUNS, name)(runs, OPTIONS), harmless_runs(name))
+        check(name, "".join(output(RUNS, name)(runs, OPTIONS)), harmless_runs(name))
 
 
 @pytest.mark.parametrize("evil", HOSTILE)

@@ -16,7 +16,7 @@ from stabtree.loaders import load_runs
 from stabtree.report.outputs import RenderOptions
 from stabtree.tools.ci.baseline import FINGERPRINT, fingerprint
 from stabtree.tools.ci.services import MAX_SHOWN, github, junit, sarif, summary
-from tests.conftest import FIXTURES, make_run
+from tests.conftest import FIXTURES, make_run, recorded
 from tests.tools.ci import reading
 
 if TYPE_CHECKING:
@@ -51,18 +51,18 @@ def short() -> Outcome:
 
 
 def test_an_annotation_says_what_was_found_what_to_do_first_and_where_to_restart() -> None:
-    """The line is named only where it was looked up: GitHub shows the annotation beside the file otherwise."""
+    """It names the line in which the finding begins, of a log that is still there."""
     found = diagnosed("nan-forward")
     (command,) = reading.commands(github(found))
-    assert (command.name, "line" in command.properties) == ("error", False)
+    assert (command.name, command.properties["line"]) == ("error", "414")
     assert command.properties["title"] == "Step 412: The loss became inf in one step; the row before was sound"
     assert command.properties["file"].endswith("fixtures/phase19/nan-forward/metrics.csv")
     head, first, restart = command.message.split("\n")
     assert "(nan-forward)" in head
     assert first.startswith("Rerun that batch")
     assert restart.startswith("Restart from the checkpoint of step 400 with its optimizer state")
-    placed = replace(found, run=replace(found.run, places={412: 414}))
-    assert reading.commands(github(placed))[0].properties["line"] == "414"
+    gone = replace(found, run=replace(found.run, sources=(replace(found.run.sources[0], path="gone.csv"),)))
+    assert "line" not in reading.commands(github(gone))[0].properties
 
 
 def test_the_severity_decides_the_command() -> None:
@@ -83,9 +83,9 @@ def test_no_more_is_shown_than_github_shows_and_the_rest_is_counted() -> None:
     assert "Not annotated: 2 more errors" in text
     assert text.endswith(f"{MAX_SHOWN + 3} runs: {MAX_SHOWN + 2} critical, 1 warning\n")
     assert summary([outcome("nan-forward")]).startswith("### CRITICAL: Step 412")
-    many = [Outcome(f"runs/{place}", outcome("healthy").found) for place in range(1000)]
-    assert summary([*many, outcome("nan-forward")]).startswith(
-        "### 1 of 1,001 runs has a warning or worse: 1 critical, 1,000 ok"
+    many = [Outcome(f"runs/{place}", outcome("healthy").found) for place in range(100)]
+    assert summary(recorded(*many, outcome("nan-forward"))).startswith(
+        "### 1 of 101 runs has a warning or worse: 1 critical, 100 ok"
     )
 
 

@@ -41,7 +41,7 @@ def memory() -> Iterator[Any]:
 
 def rows(*paths: str, **options: Any) -> list[Record]:
     """What a scan in this process finds, by path."""
-    return sorted(scan(*paths, engine="serial", **options), key=lambda run: run.path)
+    return sorted(scan(*paths, jobs=1, **options), key=lambda run: run.path)
 
 
 @pytest.mark.usefixtures("memory")

@@ -12,7 +12,7 @@ from stabtree.loaders import load_runs
 from stabtree.report.outputs import RUNS, RenderOptions, output
 from stabtree.tree.load import load_trees
 from tests import corpus
-from tests.conftest import ROOT
+from tests.conftest import ROOT, recorded
 from tests.report.test_contract import wrong
 from tests.report.test_screen import checked
 from tests.whole.advice.outputs import Outputs
@@ -57,7 +57,7 @@ def test_real_logs_are_not_contradicted() -> None:
             outcomes.append(Outcome(name, diagnose(run, load_trees(run))))
             assert not contradictions(diagnose(run, load_trees(run))), log
             checked(run, 80)
-        assert wrong(json.loads(output(RUNS, "json")(outcomes, RenderOptions()))) == [], log
+        assert wrong(json.loads("".join(output(RUNS, "json")(recorded(*outcomes), RenderOptions())))) == [], log
 
 
 def real_logs() -> list[Path]:
