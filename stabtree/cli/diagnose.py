@@ -57,6 +57,7 @@ Examples:
   stabtree runs -o runs.csv              a table of all runs below a folder
   stabtree runs --output jsonl           a line for each run, once it is judged
   tail -n 5000 train.log | stabtree -    standard input
+  stabtree bad.csv -o bad.html --against good.csv
   stabtree run.csv --dtype fp16 --json   for machines
 
 \b
@@ -99,18 +100,20 @@ def diagnose(
         most = math.inf
     with busy.doing(f"reading {', '.join(paths)}"):
         found = find_runs(*paths, ranks=read.ranks, most=most, **how)
-        other = _rerun(paths, read, effective.settings)
+        other = _beside("--rerun", read.rerun, paths, read, effective.settings)
+        healthy = _beside("--against", out.against, paths, read, effective.settings)
     look = RenderOptions(
         full=out.full,
         plots=not out.no_plots,
+        against=healthy,
         fail_on=effective.levels,
         accept_partial=effective.accept_partial,
         worst=work.worst,
     )
     several = len(found.loaded) != 1 or bool(found.further)
-    alone = {"rerun": read.rerun, "interactive": judge.interactive, "checkpoints": read.checkpoints, "full": out.full}
+    alone = {"rerun": read.rerun, "against": out.against, "checkpoints": read.checkpoints}
     if several or work.worst is not None:
-        _check_fit(several, [*targets.values()], **alone)
+        _check_fit(several, [*targets.values()], **alone, interactive=judge.interactive, full=out.full)
     if several:
         how |= {"judging": judging, "ends": ends, "jobs": work.jobs, "found": found}
         extensions.function("judge_many")(paths, effective, targets, look, **how)
@@ -118,6 +121,8 @@ def diagnose(
     if found.ignored:
         tell_of_links(found.outside)
     item = _completed(cut(found.loaded[0], ends), other, targets)
+    if healthy:
+        protect_run(targets, healthy)
     with busy.doing(f"judging {item.name}"):
         outcome = judging.outcome(item, asker if judge.interactive else None)
     code = effective.exit_code([outcome])
@@ -138,17 +143,17 @@ def _check_fit(several: bool, outputs: Sequence[str], **alone: object) -> None:
         raise StabtreeError("goes with several runs, this is one", where="--worst", hint="leave it out")
 
 
-def _rerun(paths: Sequence[str], read: ReadOptions, settings: Settings) -> Run | None:
-    """Return the run to compare with, if any, cut to the same steps."""
+def _beside(option: str, path: str | None, paths: Sequence[str], read: ReadOptions, settings: Settings) -> Run | None:
+    """Return the run that an option sets beside the one that is judged, if any, cut to the same steps."""
     from stabtree.loaders import load_run
     from stabtree.loaders.paths.joined import stretch, stretch_of
 
-    if not read.rerun:
+    if not path:
         return None
-    if any(Path(path).resolve() == Path(read.rerun).resolve() for path in paths):
-        raise StabtreeError("is the run itself", where=f"--rerun {read.rerun}", hint="name the log of another run")
+    if any(Path(own).resolve() == Path(path).resolve() for own in paths):
+        raise StabtreeError("is the run itself", where=f"{option} {path}", hint="name the log of another run")
     own = replace(read, checkpoint_every=None, run_name=None, checkpoints=None)
-    run, ends = load_run(read.rerun, **reading(own, settings)), stretch_of(read.steps)
+    run, ends = load_run(path, **reading(own, settings)), stretch_of(read.steps)
     return stretch(run, *ends) if ends else run
 
 

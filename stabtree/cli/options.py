@@ -148,6 +148,9 @@ class OutputOptions(Struct, frozen=True):
     quiet: Annotated[bool, _print("-q, --quiet", "Print one line: short for --output headline.")] = False
     full: Annotated[bool, full_option("Print everything: all numbers, and the log's rows around the onset.")] = False
     no_plots: Annotated[bool, _print("--no-plots", "Draw no figures.")] = False
+    against: Annotated[
+        str | None, _print("--against PATH", "A healthy run to draw behind the curves of html and svg.")
+    ] = None
 
 
 class WorkOptions(Struct, frozen=True):

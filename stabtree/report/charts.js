@@ -85,10 +85,11 @@ function chart(strip, index) {
     if (text) add(head, name, kind, text);
   const value = add(head, "output", "value"), grid = { stroke: () => colour("line"), width: 1 };
   const axis = { stroke: () => colour("quiet"), font: "11px system-ui", grid, ticks: { show: false } };
-  // Of a log scale the powers of ten, thinned; within a decade what uPlot takes.
+  // Of a log scale the powers of ten, or of one decade its 1, 2 and 5; thinned.
   const splits = (_plot, _axis, low, high) => {
-    const all = [...Array(616).keys()].map((power) => 10 ** (power - 308)).filter((one) => one >= low && one <= high), by = Math.ceil(all.length / (small ? 2 : 4));
-    return all.length > 1 ? all.filter((_, place) => place % by === 0) : [low, high];
+    const [tens, all] = [[1], [1, 2, 5]].map((digits) => [...Array(616).keys()].flatMap((power) => digits.map((digit) => digit * 10 ** (power - 308))).filter((one) => one >= low && one <= high));
+    const taken = tens.length > 1 ? tens : all, by = Math.ceil(taken.length / (small ? 2 : 4));
+    return taken.length > 1 ? taken.filter((_, place) => place % by === 0) : [low, high];
   };
   const line = (name) => ({ stroke: () => colour(name), width: 1.5, points: { size: 4 } });
   const rows = strip.good ? uPlot.join([strip.rows, strip.good], [[2, 2], [2, 2]]) : strip.rows;
@@ -117,7 +118,7 @@ Object.assign(live, { className: "live", tabIndex: 0, role: "group", ariaLabel: 
 root.classList.add("drawn");
 const tools = add(live, "p", "tools"), into = add(tools, "button", "", "Around the onset"), out = add(tools, "button", "", "Whole run");
 add(tools, "span", "quiet", "drag to zoom in, Escape to zoom out");
-if (data.good) add(tools, "span", "quiet good", `grey: ${data.good}`);
+if (data.good) add(tools, "span", "quiet good", `grey: the healthy run, ${data.good}`);
 Object.assign(into, { hidden: !near.length, onclick: () => zoom(...near) });
 Object.assign(out, { disabled: true, onclick: () => zoom(...whole) });
 live.ondblclick = out.onclick;

@@ -172,7 +172,19 @@ def _over(strip: Strip, series: Series | None, frame: Frame) -> Strip:
     if series is None or not (inside := (series.steps >= frame.first) & (series.steps <= frame.last)).any():
         return strip
     behind = drawn_strip(replace(series, steps=series.steps[inside], values=series.values[inside]), frame)
-    return replace(strip, behind=behind, low=min(strip.low, behind.low), high=max(strip.high, behind.high))
+    return replace(widest(strip, (strip, behind)), behind=behind)
+
+
+def widest(strip: Strip, strips: Sequence[Strip]) -> Strip:
+    """Return a strip on an axis that fits all of some strips."""
+    low, high = min(other.low for other in strips), max(other.high for other in strips)
+    clipped, clipped_low = strip.clipped, strip.clipped_low
+    if clipped is not None and clipped <= high:
+        clipped = None
+    if clipped_low is not None and clipped_low >= low:
+        clipped_low = None
+    log = low > 0 and any(other.log for other in strips)
+    return replace(strip, low=low, high=high, log=log, clipped=clipped, clipped_low=clipped_low)
 
 
 def logged(run: Run) -> list[Series]:

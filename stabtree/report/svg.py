@@ -44,9 +44,9 @@ Box = tuple[int, int]
 """Where a strip begins from above, and where it ends."""
 
 
-def svg_report(diagnosis: Diagnosis, _options: RenderOptions = DEFAULT_OPTIONS) -> str:
+def svg_report(diagnosis: Diagnosis, options: RenderOptions = DEFAULT_OPTIONS) -> str:
     """Return the picture of a diagnosis under its title; with the title alone where there is nothing to draw."""
-    title, found = headline(diagnosis), whole_figure(diagnosis, main_finding(diagnosis))
+    title, found = headline(diagnosis), whole_figure(diagnosis, main_finding(diagnosis), options.against)
     if found is None:
         return _page(title, diagnosis.run.name, "Nothing to draw.", [], TOP + TITLE + SUBTITLE)
     return svg(found, title=title, subtitle=diagnosis.run.name)

@@ -44,6 +44,15 @@ def test_several_outputs_go_to_several_places(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["page.txt", "report.json"]
 
 
+def test_a_healthy_run_lies_behind_the_curves(tmp_path: Path) -> None:
+    """`--against` draws it on the page and in the picture; of one run alone, and never the run itself."""
+    good = str(FIXTURES / "phase19" / "spike-bad-batch")
+    run("diagnose", NAN, "--against", good, "-o", f"{tmp_path}/r.html", "-o", f"{tmp_path}/r.svg")
+    assert all('class="behind"' in path.read_text("utf-8") for path in tmp_path.iterdir())
+    assert "is the run itself" in failed("diagnose", NAN, "--against", NAN)
+    assert "goes with one run" in failed("diagnose", NAN, str(FIXTURES / "healthy" / "smooth"), "--against", good)
+
+
 def test_the_ending_of_a_file_says_which_output_it_is(tmp_path: Path) -> None:
     """As where the output is named, whatever the folder is called; standard output stays empty."""
     folder = tmp_path / "lr=0.1"
