@@ -11,13 +11,11 @@ from stabtree.measures import measure_named
 from stabtree.measures.table import MEASURES
 from stabtree.report.page import Page, in_lines
 from stabtree.report.trees import HEAD, field, metrics_of, read_by, shown_value
-from stabtree.run import CONFIG
 from stabtree.tree.fixes import plain
 from stabtree.tree.model import NOTHING, Entry, Group, Leaf, Question, Tree
 from stabtree.tree.params import fact_params, fine, known, settable
 from stabtree.tree.shipped import shipped_titles
-from stabtree.tree.tables import CONFIG as SETTING
-from stabtree.tree.tables import CONTEXT, LOG_NEXT, RESTART, Cause, Remedy, condition, expected, tables
+from stabtree.tree.tables import CONFIG, CONTEXT, LOG_NEXT, RESTART, Cause, Remedy, condition, expected, tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -63,20 +61,21 @@ def find(tree: Tree, word: str) -> tuple[list[Node], bool]:
     words, those first whose title does.
     """
     wanted, nodes = _id(word), every(tree)
-    homes = [(node, (node.of if isinstance(node, Leaf) else node.id).lower()) for node in nodes]
-    exact = [node for node, home in homes if wanted in (node.id.lower(), home)]
-    exact += [
-        node for node, home in homes if home.startswith(f"{wanted}.") and node not in exact and home == node.id.lower()
-    ]
-    # The leaf of a check that finds nothing is named by its own id alone.
-    named = [node for node in exact if node.id.lower() == wanted or getattr(node, "title", "") != NOTHING]
-    number = wanted.removeprefix("q")
-    if not named and number.replace(".", "").isdigit():
-        named = [node for node, home in homes if home == f"q{number}" or home.startswith(f"q{number}.")]
+    group = wanted
+    if wanted.replace(".", "").isdigit():
+        group = f"q{wanted}"
+    named = [node for node in nodes if is_named(node, word) or _is_among(node, group)]
     if named or "§" in word:  # the number of a section occurs in many texts
         return sorted(named, key=lambda node: not is_named(node, word)), True
     ranked = [(rank(tree, node, wanted), node) for node in nodes]
     return [node for much, node in sorted(ranked, key=lambda pair: -pair[0]) if much], False
+
+
+def _is_among(node: Node, group: str) -> bool:
+    """Whether a node is among those of a node of the document, or of its section, as `q2.3` and `q2`."""
+    if isinstance(node, Leaf):  # that of a check that finds nothing is named by its own id alone
+        return group == node.of.lower() and node.title != NOTHING
+    return node.id.lower() == group or node.id.lower().startswith(f"{group}.")
 
 
 def rank(tree: Tree, node: Node, words: str) -> int:
@@ -136,30 +135,22 @@ def one_screen(tree: Tree, nodes: list[Node], *, named: str = "", width: int = 1
     alike = not isinstance(first, Question | Group) or any(isinstance(node, Question) for node in others)
     if others and alike and not is_named(first, named):
         return listing(nodes, width=width, color=color)
-    text = asked = ""
-    if not isinstance(first, Entry | Cause | Remedy):
-        question = first if isinstance(first, Question) else tree.questions.get(getattr(first, "of", ""))
-        home = tree.section(question.section).tree if question else ""
-        # What a tree that waits for a configuration alone asks is asked of that.
-        alone = CONFIG in next((part.when for part in tree.parts if part.name == home), tree.when)
-        asked = " · stabtree check CONFIG" * alone
+    names = [node.id for node in others]  # but for those that its own lines lead to
+    if isinstance(first, Question):
+        names = [name for name in names if name not in first.go.values()]
+    elif isinstance(first, Group):
+        names = [name for name in names if name not in tree.leaves]
+    text = ""
     for room in ROOMS:
         page = Page(width=width, color=color)
         _add(page, tree, first, room)
-        names = [node.id for node in others]  # but for those that its own lines lead to
-        if isinstance(first, Question):
-            names = [name for name in names if name not in first.go.values()]
-        elif isinstance(first, Group):
-            names = [name for name in names if name not in tree.leaves]
         field(page, "also", first_few(names, NAMED))
-        page.line((f"more: --full{asked}", "dim"), indent=1)
+        page.line(("more: --full", "dim"), indent=1)
         text = page.text()
         if text.count("\n") <= MAX_LINES:
             return text
     lines = text.splitlines(keepends=True)
-    page = Page(width=width, color=color)
-    page.line((f"and {len(lines) - MAX_LINES + 1} more lines: --full{asked}", "dim"), indent=1)
-    return "".join(lines[: MAX_LINES - 1]) + page.text()
+    return "".join(lines[: MAX_LINES - 1]) + f" and {len(lines) - MAX_LINES + 1} more lines: --full\n"
 
 
 def listing(nodes: Sequence[Node], *, width: int = 100, color: bool = False, most: int = LISTED) -> str:
@@ -185,11 +176,13 @@ def _list(page: Page, name: str, texts: Iterable[str], most: int) -> None:
 def _sentences(text: str, most: int) -> str:
     """Return the first sentences of a text, and how many more there are."""
     parts = _SENTENCE.split(text)
-    left = len(parts) - most
-    return " ".join([*parts[:most], *([f"(and {left} more: --full)"] if left > 0 else [])])
+    shown = parts[:most]
+    if len(parts) > most:
+        shown.append(f"(and {len(parts) - most} more: --full)")
+    return " ".join(shown)
 
 
-def _numbered(page: Page, fixes: Sequence[str], most: int) -> None:
+def _numbered(page: Page, fixes: Iterable[str], most: int) -> None:
     """Add what to do, in order."""
     texts = [plain(fix).strip() for fix in fixes]
     if len(texts) == 1:
@@ -202,22 +195,24 @@ def _add(page: Page, tree: Tree, node: Node, room: Room) -> None:
     """Add a node: its id and title, where it is from, then its fields."""
     more: list[Piece] = []
     hanging, see = len(node.id) + 2, getattr(node, "see", ())
-    if isinstance(node, Cause | Remedy):
-        origin = " · ".join(filter(None, ("a cause" if isinstance(node, Cause) else "what to do", node.source)))
-    elif isinstance(node, Leaf):
+    if isinstance(node, Leaf):
         more, hanging = [("  ", ""), (f" {node.severity} ", str(node.severity))], 2
-        origin = f"{node.of} · {node.source}"
-    else:
-        origin = node.source
-        if not isinstance(node, Entry):
-            section = tree.section(node.section)
-            origin = f"§{section.id} {section.title} · {node.source}"
     page.line((node.id, "id"), ("  ", ""), (title_of(node), "heading"), *more, hanging=hanging)
-    page.line((origin, "dim"), indent=1)
+    page.line((" · ".join(filter(None, (_origin(tree, node), node.source))), "dim"), indent=1)
     page.blank()
     FIELDS[type(node)](page, tree, node, room)
     if room.full:
         field(page, "see", *(reference_to(tree, link) for link in see))
+
+
+def _origin(tree: Tree, node: Node) -> str:
+    """Return what a node is of: its section, the node of a leaf, a table."""
+    if isinstance(node, Leaf):
+        return node.of
+    if isinstance(node, Question | Group):
+        section = tree.section(node.section)
+        return f"§{section.id} {section.title}"
+    return {Cause: "a cause", Remedy: "what to do"}.get(type(node), "")
 
 
 def _entry(page: Page, _tree: Tree, node: Entry, room: Room) -> None:
@@ -227,27 +222,30 @@ def _entry(page: Page, _tree: Tree, node: Entry, room: Room) -> None:
     field(page, "knob", node.knob)
 
 
+def _why_and_rule(page: Page, why: str, rule: str, room: Room) -> None:
+    """Add why it is asked, and the rule: that of the source document only where all is shown."""
+    if not room.full:
+        rule = _LITERAL.sub("", rule)
+    field(page, "why", _sentences(why, room.most))
+    field(page, "rule", _sentences(rule, room.most))
+
+
 def _question(page: Page, tree: Tree, node: Question, room: Room) -> None:
-    rule, measure = rule_of(tree, node), measure_named(node.test)
-    field(page, "why", _sentences(node.why, room.most))
-    field(page, "rule", _sentences(rule if room.full else _LITERAL.sub("", rule), room.most))
+    measure, ends = measure_named(node.test), dict[str, list[str]]()
+    for verdict, target in node.go.items():
+        ends.setdefault(target, []).append(verdict)
+    ways = [f"{', '.join(verdicts)} → {_end(tree, id_)}" for id_, verdicts in ends.items()]
+    _why_and_rule(page, node.why, rule_of(tree, node), room)
     if room.full and measure:
-        reads = read_by(measure)
-        if any(need.kind == "Run" for need in measure.needs):
-            reads.append("the run's config, gaps, ranks, lines and rerun")
         field(page, "test", f"{measure.name}: {measure.question}")
-        field(page, "reads", ", ".join(reads))
+        field(page, "reads", ", ".join(read_by(measure)))
         _params(page, tree, node, measure)
+        if "unknown" not in node.go:
+            ways.append("unknown → noted as not checked, then as for no")
     if room.full or not node.test:
         field(page, "by hand", node.person)
     if room.full:
         field(page, "or say", ", ".join(f"{word} ({verdict})" for word, verdict in node.words.items()))
-    ends: dict[str, list[str]] = {}
-    for verdict, target in node.go.items():
-        ends.setdefault(target, []).append(verdict)
-    ways = [f"{', '.join(verdicts)} → {_end(tree, id_)}" for id_, verdicts in ends.items()]
-    if room.full and measure and "unknown" not in node.go:
-        ways.append("unknown → noted as not checked, then as for no")
     field(page, "answers", *ways)
     _leaf_fixes(page, [tree.leaves[id_] for id_ in ends if id_ in tree.leaves], room)
 
@@ -262,17 +260,16 @@ def _end(tree: Tree, id_: str) -> str:
 
 def _leaf_fixes(page: Page, leaves: Sequence[Leaf], room: Room) -> None:
     """Add what the document itself says to do about some leaves, then what usually helps."""
-    own = [action for action in tables().actions.values() if {leaf.of for leaf in leaves} & {*action.of}]
-    if own:
-        # Its source says when a document gives an advice: `Phase 19, Q1.4: log(0) in the loss`.
-        when = [action.source.partition(": ")[2] or action.source for action in own]
-        texts = zip(map(action_in_words, own), when, strict=True)
-        _list(page, "fixes", (f"{text} ({condition})" for text, condition in texts), room.most)
+    homes = {leaf.of for leaf in leaves}
+    own = [action for action in tables().actions.values() if not homes.isdisjoint(action.of)]
+    # Its source says when a document gives an advice: `Phase 19, Q1.4: log(0) in the loss`.
+    texts = [f"{action_in_words(action)} ({action.source.partition(': ')[2] or action.source})" for action in own]
+    if texts:
+        _list(page, "fixes", texts, room.most)
         return
     told = [leaf for leaf in leaves if leaf.severity.is_alarm] or leaves
-    usual = ((leaf.fix or next(map(action_in_words, usual_actions(leaf)), "")) for leaf in told)
-    fixes = dict.fromkeys(filter(None, usual))
-    _numbered(page, [*fixes], room.most)
+    usual = (leaf.fix or next(map(action_in_words, usual_actions(leaf)), "") for leaf in told)
+    _numbered(page, dict.fromkeys(filter(None, usual)), room.most)
 
 
 def usual_causes(leaf: Leaf) -> list[Cause]:
@@ -303,9 +300,7 @@ def action_in_words(action: Remedy) -> str:
 
 def _group(page: Page, tree: Tree, node: Group, room: Room) -> None:
     leaves = [leaf for leaf in tree.leaves.values() if leaf.of == node.id]
-    rule = node.rule.format_map(fact_params(tree))
-    field(page, "why", _sentences(node.why, room.most))
-    field(page, "rule", _sentences(rule if room.full else _LITERAL.sub("", rule), room.most))
+    _why_and_rule(page, node.why, node.rule.format_map(fact_params(tree)), room)
     _list(page, "holds", (_end(tree, leaf.id) for leaf in leaves), room.most)
     _leaf_fixes(page, leaves, room)
 
@@ -313,8 +308,7 @@ def _group(page: Page, tree: Tree, node: Group, room: Room) -> None:
 def _leaf(page: Page, tree: Tree, node: Leaf, room: Room) -> None:
     field(page, "means", node.why)
     _list(page, "causes", (f"{cause.says} ({cause.id})" for cause in usual_causes(node)), room.most)
-    actions = [*([node.fix] if node.fix else []), *map(action_in_words, usual_actions(node))]
-    _numbered(page, actions, room.most)
+    _numbered(page, filter(None, (node.fix, *map(action_in_words, usual_actions(node)))), room.most)
     if node.restart:
         field(page, "restart", "from a checkpoint before it began; diagnose names the step")
     if node.escalate:
@@ -331,10 +325,10 @@ def _leaf(page: Page, tree: Tree, node: Leaf, room: Room) -> None:
 
 def _cause(page: Page, _tree: Tree, node: Cause, room: Room) -> None:
     ordered = sorted(node.evidence.items(), key=lambda pair: -pair[1])
-    for head, way in (("for it", True), ("against it", False)):
-        texts = [f"{condition_in_words(text)}: ×{much:g}" for text, much in ordered if (much > 1) is way]
-        _list(page, head, texts if way else texts[::-1], room.most)
-    field(page, "proof", *map(condition_in_words, node.proof))
+    texts = {text: f"{condition_in_words(text)}: ×{much:g}" for text, much in ordered}
+    _list(page, "for it", [texts[text] for text, much in ordered if much > 1], room.most)
+    _list(page, "against it", [texts[text] for text, much in reversed(ordered) if much <= 1], room.most)
+    _list(page, "proof", map(condition_in_words, node.proof), room.most)
     field(page, "explains", ", ".join(f"{kind} ({share:.0%})" for kind, share in node.explains.items()))
     helped = [row for row in tables().actions.values() if node.id in row.helps]
     helped.sort(key=lambda row: -row.helps[node.id])
@@ -399,7 +393,7 @@ def condition_in_words(text: str) -> str:
     ('precision is fp16', 'Q2.3 answers lr jump')
     """
     found = condition(text)
-    name, value = found.name.removeprefix(CONTEXT).removeprefix(SETTING), found.value.replace("_", " ")
+    name, value = found.name.removeprefix(CONTEXT).removeprefix(CONFIG), found.value.replace("_", " ")
     measure = (measure_named(name) or MEASURES.get(name)) if name == found.name else None
     if measure is None:
         return f"{name} {'answers' if name[:1].isupper() else _SIGNS[found.compare]} {value}"
