@@ -13,7 +13,7 @@ from stabtree.common.figures import figure
 from stabtree.common.lazy import np
 from stabtree.common.passes import row_of, rows_before, rows_upto
 from stabtree.common.stats import median
-from stabtree.common.text import clean, counting, first_few, in_words
+from stabtree.common.text import clean, counting, first_few
 from stabtree.context.find import context_of
 from stabtree.diagnosis.missing import ENDING, ending_questions
 from stabtree.frameworks.load import framework
@@ -429,7 +429,6 @@ CAME_BACK = "Q2.3"  # the node of a spike that the loss came back from
 WHICH_NAN = "Q1.4"  # the node of a loss that is not finite
 STAYED_UP = "Q2.4"  # the node of a spike that it did not come back from
 RISES = "Q4.5"  # the node of a rise that nothing explains
-EXPLAINS = {"lr": "lr", "weight_norm": "weight norm", "grad_norm": "gradient"}
 MIN_ROWS = 3  # that make a level
 LEVEL_SHARE = 20  # a level is one of so many parts of the rows
 NEAR_CHANCE = 0.03
@@ -439,65 +438,62 @@ MAX_RANKS = 8
 
 def plainly(run: Run, finding: Incident) -> str:
     """Return what must be known of a finding beside its leaf: whether it is over, and what followed; may be empty."""
-    text, onset = "", finding.onset_step
-    described = {CAME_BACK: ("loss", _recovered), STAYED_UP: ("loss", _stayed_up)}
-    metric, describe = described.get(finding.leaf.of, ("eval_quality", _better_meanwhile))
-    series = run.get(metric)
-    if finding.leaf.of in (*described, RISES) and series is not None and onset is not None:
-        text = describe(series, finding, onset)
-    if finding.leaf.of == WHICH_NAN and onset is not None and (terms := which_terms(run, onset)):
-        text = f"{terms[:1].upper()}{terms[1:]}."
-    # What would separate the causes of a rise and was not logged.
-    names = [name for metric, name in EXPLAINS.items() if not run.has(metric)]
-    if finding.leaf.of == RISES and names and not text:
-        text = f"{in_words(names)} {('is', 'are')[len(names) > 1]} not logged."
-    followed = "; ".join(f"{item.leaf.title} ({item.unit} {item.onset_step:,})" for item in finding.consequences)
-    led_to = f"What followed: {followed}." * bool(followed)
-    return " ".join(filter(None, (text or doubts(run, finding), led_to)))
+    texts = [_outlook(run, finding) or doubts(run, finding)]
+    followed = [f"{item.leaf.title} ({item.unit} {item.onset_step:,})" for item in finding.consequences]
+    if followed:
+        texts.append(f"What followed: {'; '.join(followed)}.")
+    return " ".join(filter(None, texts))
 
 
-def _recovered(series: Series, finding: Incident, onset: int) -> str:
-    """Describe how a loss ends that came back from a spike; empty where it has too few rows."""
-    steps, values = finite(series)
-    rows = max(MIN_ROWS, len(values) // LEVEL_SHARE)
-    if len(values) < 2 * rows:
+def _outlook(run: Run, finding: Incident) -> str:
+    """Return which part broke first, or whether a loss came back; empty of a finding that neither is said of."""
+    node, onset, loss, quality = finding.leaf.of, finding.onset_step, run.get("loss"), run.get("eval_quality")
+    if onset is None:
         return ""
-    before, last = values[: rows_before(steps, onset)][-rows:], float(values[-1])
-    begins, ends = median(values[:rows]), median(values[-rows:])
-    if finding.restart is None and len(before) and max(ends, last) <= before.max():
-        return f"It came back: the loss ends at {figure(last, 4)}; nothing to restart."
-    before_that = f"the {figure(begins, 4)} of its first rows" if last > begins else "where it was before"
-    if last >= values[rows_before(steps, onset) :].max():
-        return f"The loss ends at {figure(last, 4)}, above {before_that}."
-    return f"The loss fell back from its top, but ends at {figure(last, 4)}, above {before_that}."
+    if node == WHICH_NAN and (terms := which_terms(run, onset)):
+        return f"{terms[:1].upper()}{terms[1:]}."
+    if node in (CAME_BACK, STAYED_UP) and loss is not None:
+        return _course(loss, finding, onset)
+    if node == RISES and quality is not None:
+        return _better_meanwhile(quality, onset)
+    return ""
 
 
-def _stayed_up(series: Series, finding: Incident, onset: int) -> str:
-    """Say how far a loss went up that stays there, and whether that is where it began."""
-    steps, values = finite(series)
-    good = onset - 1 if finding.last_good_step is None else finding.last_good_step
-    before = values[: rows_upto(steps, good)][-shared.ROWS_LONG :]
-    after = values[rows_upto(steps, good) :]
-    if len(before) < MIN_ROWS or len(after) < MIN_ROWS:
+def _course(loss: Series, finding: Incident, onset: int) -> str:
+    """Say how far a loss went up, and where it ends; empty where it has too few rows."""
+    steps, values = finite(loss)
+    rows, at = max(MIN_ROWS, len(values) // LEVEL_SHARE), rows_before(steps, onset)
+    if finding.leaf.of == STAYED_UP and finding.last_good_step is not None:
+        at = rows_upto(steps, finding.last_good_step)
+    before, after = values[:at][-shared.ROWS_LONG :], values[at:]
+    if min(len(before), len(after)) < MIN_ROWS:
         return ""
-    low, high = median(before), median(after[-max(MIN_ROWS, len(values) // LEVEL_SHARE) :])
-    rows = int(np.argmax(after >= (low + high) / 2)) + 1
-    text = f"The loss {'climbed' if rows > ROWS_OF_JUMP else 'jumped'} from {figure(low, 3)} to {figure(high, 3)}"
-    if abs(high - values[0]) <= shared.SHARE_SOME * abs(values[0]):
-        return f"{text}, back to the {figure(values[0], 3)} of its first row."
-    return f"{text}, and stays there."
+    low, top, last = median(before), median(after[-rows:]), f"{figure(values[-1], 4)}"
+    if finding.leaf.of == CAME_BACK:
+        if finding.restart is None and max(top, values[-1]) <= before[-rows:].max():
+            return f"It came back: the loss ends at {last}; nothing to restart."
+        top, stays = after.max(), f", and ends at {last}."
+    elif abs(top - values[0]) <= shared.SHARE_SOME * abs(values[0]):
+        stays = f", back to the {figure(values[0], 3)} of its first row."
+    else:
+        stays = ", and stays there."
+    moved = "jumped"
+    if int(np.argmax(after >= (low + top) / 2)) >= ROWS_OF_JUMP:
+        moved = "climbed"
+    return f"The loss {moved} from {figure(low, 3)} to {figure(top, 3)}{stays}"
 
 
-def _better_meanwhile(quality: Series, _finding: Incident, onset: int) -> str:
+def _better_meanwhile(quality: Series, onset: int) -> str:
     """Say that the quality on held-out data rose while the loss did: then the loss is no reason to stop."""
     steps, values = finite(quality)
-    before, after = values[: rows_upto(steps, onset)], values[rows_upto(steps, onset) :]
-    if not len(before) or len(after) < MIN_ROWS:
+    at = rows_upto(steps, onset)
+    best, after = values[:at].max(initial=-np.inf), values[at:]
+    if not at or len(after) < MIN_ROWS:
         return ""
     last = median(after[-max(MIN_ROWS, len(after) // LEVEL_SHARE) :])
-    if last <= before.max():
+    if last <= best:
         return ""
-    change = f"{figure(before.max(), 4)} → {figure(last, 4)}"
+    change = f"{figure(best, 4)} → {figure(last, 4)}"
     return f"{quality.origin or quality.metric} got better meanwhile ({change}): look at the terms of the loss."
 
 
@@ -526,41 +522,36 @@ def doubts(run: Run, finding: Incident) -> str:
 
 def monitor_sentences(replay: Replay, unit: str) -> list[str]:
     """Return what the NaN monitor would have done over a log of such units, the most important sentence first."""
-    loss, most, norm, texts = replay.loss, replay.max_consecutive, replay.grad_norm, []
-    if loss.stop_step is None:
-        texts.append(f"would not have stopped the run: never {most} rows in a row without a finite loss")
-    else:
-        after = "the log ends there"
-        if loss.returned_step is not None:
-            after = f"the loss came back for good at step {loss.returned_step:,}"
-        elif replay.steps_in_vain:
-            after = f"{counted(replay.steps_in_vain, 'step')} after that ran in vain"
+    loss, most, norm = replay.loss, replay.max_consecutive, replay.grad_norm
+    stopped = f"would not have stopped the run: never {most} rows in a row without a finite loss"
+    if loss.stop_step is not None:
         where = f"at step {loss.stop_step:,}, after {most} rows in a row without a finite loss"
-        texts.append(f"would have stopped the run {where}; {after}")
+        stopped = f"would have stopped the run {where}; {_after_stop(replay)}"
     good = "no row was good before"
     if loss.last_good is not None and loss.last_good_step is not None:
         good = f"last good loss {figure(loss.last_good, 4)} at step {loss.last_good_step:,}"
     rows = f"{counted(loss.total, 'row')} without a finite loss, from step {loss.first_step:,} on"
-    texts.append(f"{rows}, at most {loss.longest:,} in a row; {good}")
-    if norm:
-        text = f"grad_norm is not finite from step {norm.first_step:,} on, at {counted(norm.total, 'row')}"
-        ends = f": check_gradients would have stopped the run at step {norm.stop_step or 0:,}"
-        if norm.stop_step is None:
-            ends = f", at most {norm.longest:,} in a row: check_gradients would not have stopped the run"
-        elif loss.stop_step is not None and norm.stop_step >= loss.stop_step:
-            ends = ": check_gradients would have stopped the run no earlier"
-        texts.append(text + ends)
+    texts = [stopped, f"{rows}, at most {loss.longest:,} in a row; {good}"]
+    if norm and norm.stop_step is not None and norm.stop_step < (loss.stop_step or math.inf):
+        begins = f"grad_norm is not finite from step {norm.first_step:,} on"
+        texts.append(f"{begins}: check_gradients would have stopped the run at step {norm.stop_step:,}")
     if replay.first_ranks and not replay.other_ranks:
         broke = f"all {len(replay.first_ranks)} ranks broke together, at step {replay.first_rank_step:,}"
         texts.append(f"{broke}; log each rank's own loss, before it is averaged, to see which one was first")
     elif replay.first_ranks:
-        first, others = (
-            f"rank{'s' * (len(ranks) > 1)} {first_few(ranks, MAX_RANKS)}"
-            for ranks in (replay.first_ranks, replay.other_ranks)
-        )
-        there = f"there {others} would have logged “not finite on another rank”"
-        texts.append(f"{first} broke first, at step {replay.first_rank_step:,}; {there}")
+        first, others = (first_few(ranks, MAX_RANKS) for ranks in (replay.first_ranks, replay.other_ranks))
+        there = f"that of {others} would have logged “not finite on another rank”"
+        texts.append(f"the loss of rank {first} broke first, at step {replay.first_rank_step:,}; {there}")
     if replay.every > 1:
         counts = "inside the training loop it counts steps, and stops after"
         texts.append(f"counted in rows, logged every {replay.every:,} steps; {counts} {most} of them")
     return [counting(text, unit) for text in texts]
+
+
+def _after_stop(replay: Replay) -> str:
+    """Say what came after the step at which the monitor would have stopped the run."""
+    if replay.loss.returned_step is not None:
+        return f"the loss came back for good at step {replay.loss.returned_step:,}"
+    if replay.steps_in_vain:
+        return f"{counted(replay.steps_in_vain, 'step')} after that ran in vain"
+    return "the log ends there"
