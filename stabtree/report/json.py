@@ -74,8 +74,8 @@ def plain(value: Any) -> Any:
 
 
 def picked(item: object, *names: str) -> dict[str, Any]:
-    """Return some attributes of a value by name, fit for JSON."""
-    return {name: plain(getattr(item, name)) for name in names}
+    """Return some attributes of a value by name, or all of a struct, fit for JSON."""
+    return {name: plain(getattr(item, name)) for name in names or getattr(item, "__struct_fields__", ())}
 
 
 @cache
