@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from itertools import accumulate
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from stabtree.common.text import docstring, first_few
 from stabtree.measures import measure_named
@@ -37,15 +37,8 @@ _LITERAL = re.compile(r"\s*\(literal: [^()]*\)")
 Node = Question | Leaf | Group | Entry | Cause | Remedy
 
 
-class Room(NamedTuple):
-    """How much of a node is shown: how many of each list, and whether all the rest."""
-
-    most: int
-    full: bool = False
-
-
-ROOMS = (Room(5), Room(4), Room(3), Room(2), Room(1))
-FULL = Room(999, full=True)
+FULL = 999  # of each list of a node: all there is is shown
+ROOMS = (5, 4, 3, 2, 1)  # how many of each list are shown on a screen, as many as it takes to fit
 
 
 def every(tree: Tree) -> list[Node]:
@@ -141,9 +134,9 @@ def one_screen(tree: Tree, nodes: list[Node], *, named: str = "", width: int = 1
     elif isinstance(first, Group):
         names = [name for name in names if name not in tree.leaves]
     text = ""
-    for room in ROOMS:
+    for most in ROOMS:
         page = Page(width=width, color=color)
-        _add(page, tree, first, room)
+        _add(page, tree, first, most)
         field(page, "also", first_few(names, NAMED))
         page.line(("more: --full", "dim"), indent=1)
         text = page.text()
@@ -191,7 +184,7 @@ def _numbered(page: Page, fixes: Iterable[str], most: int) -> None:
         _list(page, "fixes", (f"{number}. {text}" for number, text in enumerate(texts, 1)), most)
 
 
-def _add(page: Page, tree: Tree, node: Node, room: Room) -> None:
+def _add(page: Page, tree: Tree, node: Node, most: int) -> None:
     """Add a node: its id and title, where it is from, then its fields."""
     more: list[Piece] = []
     hanging, see = len(node.id) + 2, getattr(node, "see", ())
@@ -200,8 +193,8 @@ def _add(page: Page, tree: Tree, node: Node, room: Room) -> None:
     page.line((node.id, "id"), ("  ", ""), (title_of(node), "heading"), *more, hanging=hanging)
     page.line((" · ".join(filter(None, (_origin(tree, node), node.source))), "dim"), indent=1)
     page.blank()
-    FIELDS[type(node)](page, tree, node, room)
-    if room.full:
+    FIELDS[type(node)](page, tree, node, most)
+    if most == FULL:
         field(page, "see", *(reference_to(tree, link) for link in see))
 
 
@@ -215,39 +208,39 @@ def _origin(tree: Tree, node: Node) -> str:
     return {Cause: "a cause", Remedy: "what to do"}.get(type(node), "")
 
 
-def _entry(page: Page, _tree: Tree, node: Entry, room: Room) -> None:
+def _entry(page: Page, _tree: Tree, node: Entry, most: int) -> None:
     for name in ("symptom", "cause", "probe"):
         field(page, name, getattr(node, name))
-    _numbered(page, node.fixes, room.most)
+    _numbered(page, node.fixes, most)
     field(page, "knob", node.knob)
 
 
-def _why_and_rule(page: Page, why: str, rule: str, room: Room) -> None:
+def _why_and_rule(page: Page, why: str, rule: str, most: int) -> None:
     """Add why it is asked, and the rule: that of the source document only where all is shown."""
-    if not room.full:
+    if most != FULL:
         rule = _LITERAL.sub("", rule)
-    field(page, "why", _sentences(why, room.most))
-    field(page, "rule", _sentences(rule, room.most))
+    field(page, "why", _sentences(why, most))
+    field(page, "rule", _sentences(rule, most))
 
 
-def _question(page: Page, tree: Tree, node: Question, room: Room) -> None:
+def _question(page: Page, tree: Tree, node: Question, most: int) -> None:
     measure, ends = measure_named(node.test), dict[str, list[str]]()
     for verdict, target in node.go.items():
         ends.setdefault(target, []).append(verdict)
     ways = [f"{', '.join(verdicts)} → {_end(tree, id_)}" for id_, verdicts in ends.items()]
-    _why_and_rule(page, node.why, rule_of(tree, node), room)
-    if room.full and measure:
+    _why_and_rule(page, node.why, rule_of(tree, node), most)
+    if most == FULL and measure:
         field(page, "test", f"{measure.name}: {measure.question}")
         field(page, "reads", ", ".join(read_by(measure)))
         _params(page, tree, node, measure)
         if "unknown" not in node.go:
             ways.append("unknown → noted as not checked, then as for no")
-    if room.full or not node.test:
+    if most == FULL or not node.test:
         field(page, "by hand", node.person)
-    if room.full:
+    if most == FULL:
         field(page, "or say", ", ".join(f"{word} ({verdict})" for word, verdict in node.words.items()))
     field(page, "answers", *ways)
-    _leaf_fixes(page, [tree.leaves[id_] for id_ in ends if id_ in tree.leaves], room)
+    _leaf_fixes(page, [tree.leaves[id_] for id_ in ends if id_ in tree.leaves], most)
 
 
 def _end(tree: Tree, id_: str) -> str:
@@ -258,18 +251,18 @@ def _end(tree: Tree, id_: str) -> str:
     return f"{id_} ({leaf.severity}): {leaf.title}"
 
 
-def _leaf_fixes(page: Page, leaves: Sequence[Leaf], room: Room) -> None:
+def _leaf_fixes(page: Page, leaves: Sequence[Leaf], most: int) -> None:
     """Add what the document itself says to do about some leaves, then what usually helps."""
     homes = {leaf.of for leaf in leaves}
     own = [action for action in tables().actions.values() if not homes.isdisjoint(action.of)]
     # Its source says when a document gives an advice: `Phase 19, Q1.4: log(0) in the loss`.
     texts = [f"{action_in_words(action)} ({action.source.partition(': ')[2] or action.source})" for action in own]
     if texts:
-        _list(page, "fixes", texts, room.most)
+        _list(page, "fixes", texts, most)
         return
     told = [leaf for leaf in leaves if leaf.severity.is_alarm] or leaves
     usual = (leaf.fix or next(map(action_in_words, usual_actions(leaf)), "") for leaf in told)
-    _numbered(page, dict.fromkeys(filter(None, usual)), room.most)
+    _numbered(page, dict.fromkeys(filter(None, usual)), most)
 
 
 def usual_causes(leaf: Leaf) -> list[Cause]:
@@ -298,23 +291,23 @@ def action_in_words(action: Remedy) -> str:
     return plain(words.replace(RESTART, "Go back to the checkpoint that the report names"))
 
 
-def _group(page: Page, tree: Tree, node: Group, room: Room) -> None:
+def _group(page: Page, tree: Tree, node: Group, most: int) -> None:
     leaves = [leaf for leaf in tree.leaves.values() if leaf.of == node.id]
-    _why_and_rule(page, node.why, node.rule.format_map(fact_params(tree)), room)
-    _list(page, "holds", (_end(tree, leaf.id) for leaf in leaves), room.most)
-    _leaf_fixes(page, leaves, room)
+    _why_and_rule(page, node.why, node.rule.format_map(fact_params(tree)), most)
+    _list(page, "holds", (_end(tree, leaf.id) for leaf in leaves), most)
+    _leaf_fixes(page, leaves, most)
 
 
-def _leaf(page: Page, tree: Tree, node: Leaf, room: Room) -> None:
+def _leaf(page: Page, tree: Tree, node: Leaf, most: int) -> None:
     field(page, "means", node.why)
-    _list(page, "causes", (f"{cause.says} ({cause.id})" for cause in usual_causes(node)), room.most)
-    _numbered(page, filter(None, (node.fix, *map(action_in_words, usual_actions(node)))), room.most)
+    _list(page, "causes", (f"{cause.says} ({cause.id})" for cause in usual_causes(node)), most)
+    _numbered(page, filter(None, (node.fix, *map(action_in_words, usual_actions(node)))), most)
     if node.restart:
         field(page, "restart", "from a checkpoint before it began; diagnose names the step")
     if node.escalate:
         field(page, "if not", f"{node.escalate}: {tree.leaves[node.escalate].title} (--applied {node.of})")
-    if not room.full:
-        _list(page, "see", (reference_to(tree, link) for link in node.see), min(room.most, SEEN))
+    if most != FULL:
+        _list(page, "see", (reference_to(tree, link) for link in node.see), min(most, SEEN))
         return
     # The leaves that a reassuring one gives way to.
     reasons = {node.unproven: "without progress in the log", node.near: "where something came near its limit"}
@@ -323,23 +316,23 @@ def _leaf(page: Page, tree: Tree, node: Leaf, room: Room) -> None:
     field(page, "page", node.page)
 
 
-def _cause(page: Page, _tree: Tree, node: Cause, room: Room) -> None:
+def _cause(page: Page, _tree: Tree, node: Cause, most: int) -> None:
     ordered = sorted(node.evidence.items(), key=lambda pair: -pair[1])
     texts = {text: f"{condition_in_words(text)}: ×{much:g}" for text, much in ordered}
-    _list(page, "for it", [texts[text] for text, much in ordered if much > 1], room.most)
-    _list(page, "against it", [texts[text] for text, much in reversed(ordered) if much <= 1], room.most)
-    _list(page, "proof", map(condition_in_words, node.proof), room.most)
+    _list(page, "for it", [texts[text] for text, much in ordered if much > 1], most)
+    _list(page, "against it", [texts[text] for text, much in reversed(ordered) if much <= 1], most)
+    _list(page, "proof", map(condition_in_words, node.proof), most)
     field(page, "explains", ", ".join(f"{kind} ({share:.0%})" for kind, share in node.explains.items()))
     helped = [row for row in tables().actions.values() if node.id in row.helps]
     helped.sort(key=lambda row: -row.helps[node.id])
-    _list(page, "what helps", (f"{action_in_words(row)} ({row.id})" for row in helped), room.most)
+    _list(page, "what helps", (f"{action_in_words(row)} ({row.id})" for row in helped), most)
     field(page, "log", ", ".join(node.log))
 
 
-def _action(page: Page, _tree: Tree, node: Remedy, room: Room) -> None:
+def _action(page: Page, _tree: Tree, node: Remedy, most: int) -> None:
     field(page, "costs", node.costs)
     field(page, "asks", node.ask)
-    _list(page, "answers", (f"{answer}: {', '.join(left)}" for answer, left in node.splits.items()), room.most)
+    _list(page, "answers", (f"{answer}: {', '.join(left)}" for answer, left in node.splits.items()), most)
     field(page, "helps", ", ".join(f"{name} ({much:.0%})" for name, much in node.helps.items()))
     field(page, "harms", ", ".join(node.harms))
     field(page, "never", *map(condition_in_words, node.never))
