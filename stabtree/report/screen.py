@@ -212,7 +212,7 @@ def _head(page: Page, report: Report) -> None:
         page.line((report.careful, "number"), (report.misread, ""), indent=indent)
     diagnosis = report.diagnosis
     answers = [f"Your answers: {text}" for text in diagnosis.answer_notes]
-    accepted = words.accepted_notes(diagnosis, most=words.MAX_ACCEPTED)
+    accepted = words.accepted_notes(diagnosis)
     for text in (*diagnosis.setting_notes, *answers, *accepted):
         page.line((text, ""), indent=indent)
 
@@ -363,8 +363,6 @@ def _healthy(page: Page, report: Report) -> None:
     """Add three lines of a healthy run: verdict, what was checked, and the path with its closest margin."""
     badge, diagnosis = f" {BADGES[report.badge].word} ", report.diagnosis
     title, used = page.plain(report.title), len(badge) + 1
-    if len(title) > page.width - used and diagnosis.ignored:
-        title = page.plain(words.title(diagnosis, named=False))
     pieces: Line = [(" ", ""), (title, "heading")]
     used += len(title)
     for part in filter(None, _parts(report)):
@@ -377,7 +375,7 @@ def _healthy(page: Page, report: Report) -> None:
     _path_with_margin(page, report)
     for text in diagnosis.setting_notes:
         _labelled(page, "Settings", text)
-    accepted = words.accepted_notes(diagnosis, most=words.MAX_ACCEPTED)
+    accepted = words.accepted_notes(diagnosis)
     accepted += [note for note in diagnosis.run.notes if note.startswith(ACTED_ON[1])][:1]
     for text in filter(None, (report.misread, *diagnosis.answer_notes, *accepted)):
         page.line((text, ""))

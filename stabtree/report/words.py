@@ -13,7 +13,7 @@ from stabtree.common.figures import figure
 from stabtree.common.lazy import np
 from stabtree.common.passes import row_of, rows_before, rows_upto
 from stabtree.common.stats import median
-from stabtree.common.text import clean, counting, first_few
+from stabtree.common.text import clean, counting
 from stabtree.context.find import context_of
 from stabtree.diagnosis.missing import ENDING, ending_questions
 from stabtree.frameworks.load import framework
@@ -27,6 +27,7 @@ from stabtree.tree.model import BRIEF, Severity, Take
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from stabtree.common.lazy import Floats
     from stabtree.context.model import Context, Known
     from stabtree.diagnosis.result import Diagnosis, Happening, Incident, Visit
     from stabtree.measures.batches import Replay
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
 ENOUGH_ROWS = 20  # with fewer a run is not called healthy
 FEW_ROWS = 40  # below that a log has no windows, and may be too short for what must be judged
 NOTHING = "Nothing to do"  # how the advice of a leaf begins that needs no action
-MAX_ACCEPTED = 3  # accepted findings that a screen names
 MAX_BRIEF = 90  # characters: with the words around them two lines of a screen
 # These show that something is wrong, and never why.
 SYMPTOMS = frozenset({"loss", "eval_loss", "reward", "throughput", "step_time", "wall_time"})
@@ -88,28 +88,26 @@ def earlier(diagnosis: Diagnosis, finding: Incident) -> str:
     That is the rate, which no other series moves, or something else that was found, in another series than the loss.
     """
     own = {item.metric for item in finding.evidence}
-    seen = [
-        (event.step, event.sentence)
-        for event in diagnosis.timeline
-        if event.metric == "lr" and event.first and event.metric not in own
-    ]
+    events = [event for event in diagnosis.timeline if event.metric == "lr" and event.first]
+    seen = [(event.step, event.sentence) for event in events if "lr" not in own]
     for other in diagnosis.findings[1:]:
-        grave = other.leaf.severity.is_alarm
-        if other.onset_step is not None and grave and other.metric.partition("/")[0] not in SYMPTOMS:
+        symptom = other.metric.partition("/")[0] in SYMPTOMS
+        if other.onset_step is not None and other.leaf.severity.is_alarm and not symptom:
             seen.append((other.onset_step, finding_title(other)))
-    step, text = min(seen, default=(0, ""))
-    if finding.onset_step is not None and seen and step < finding.onset_step:
+    step, text = min(seen, default=(math.inf, ""))
+    if finding.onset_step is not None and step < finding.onset_step:
         return f"Before it, at {finding.unit} {step:,}: {text}"
     return ""
 
 
 def headline(diagnosis: Diagnosis) -> str:
     """Return what was found and from which step on, as every output says it."""
-    if all_clear(diagnosis) and not ignored_problems(diagnosis):
-        notes = [item for item in diagnosis.findings if not item.leaf.unended]
-        text = so_far(diagnosis) or "Healthy"
-        return f"{text} ({counted(len(notes), 'note')})" if notes else text
-    return step_prefix(main_finding(diagnosis)) + title(diagnosis)
+    if not all_clear(diagnosis) or ignored_problems(diagnosis):
+        return step_prefix(main_finding(diagnosis)) + title(diagnosis)
+    text = so_far(diagnosis) or "Healthy"
+    if notes := [item for item in diagnosis.findings if not item.leaf.unended]:
+        text += f" ({counted(len(notes), 'note')})"
+    return text
 
 
 def badge(diagnosis: Diagnosis) -> str:
@@ -117,102 +115,114 @@ def badge(diagnosis: Diagnosis) -> str:
     return str(Severity.OK if all_clear(diagnosis) else diagnosis.verdict)
 
 
-def title(diagnosis: Diagnosis, *, named: bool = True) -> str:
-    """Return what was found, in a few words, and what is ignored: counted, and the first one named if wanted."""
+def title(diagnosis: Diagnosis) -> str:
+    """Return what was found, in a few words, and what is ignored: counted, and the first one named."""
     text = _title(diagnosis)
     if not diagnosis.ignored:
         return text
-    names, (first, *others) = "", diagnosis.ignored
-    if named:
-        names = f": {first.leaf.id}{at_step(first)}" + f" and {len(others)} more" * bool(others)
-    return f"{text} ({ignored_counts(diagnosis)}{names})"
+    first, *others = diagnosis.ignored
+    named = f"{ignored_counts(diagnosis)}: {first.leaf.id}{at_step(first)}"
+    if others:
+        named += f" and {len(others)} more"
+    return f"{text} ({named})"
 
 
 def _title(diagnosis: Diagnosis) -> str:
     """Return the headline without what is ignored."""
-    finding = main_finding(diagnosis)
-    if diagnosis.verdict == UNKNOWN and not finding:
-        if diagnosis.before_run:
-            return NOTHING_SAID
-        return f"The log was misread: {diagnosis.misread}" if diagnosis.misread else _too_little(diagnosis)
+    finding, end = main_finding(diagnosis), diagnosis.end.title
+    if diagnosis.verdict == UNKNOWN:
+        return _not_judged(diagnosis)
     if diagnosis.verdict in (Severity.OK, Severity.NOTE) and ignored_problems(diagnosis):
         return "Nothing else was found"
     if finding:
-        more = len(diagnosis.findings) - 1  # of a configuration: none of them is the cause of another
-        return finding_title(finding) + f" (and {more} more)" * (diagnosis.before_run and more > 0)
-    unanswered = [visit.question.id for visit in diagnosis.path if is_unasked(visit)]
-    if unanswered:
-        return f"{diagnosis.end.title}; not answered: {', '.join(unanswered)}"
+        text, more = finding_title(finding), len(diagnosis.findings) - 1
+        if diagnosis.before_run and more:  # of a configuration none is the cause of another
+            text += f" (and {more} more)"
+        return text
+    if unanswered := [visit.question.id for visit in diagnosis.path if is_unasked(visit)]:
+        return f"{end}; not answered: {', '.join(unanswered)}"
     if diagnosis.before_run:
-        return f"{diagnosis.end.title} in {counted(diagnosis.judged, 'rule')}"
-    unfinished = so_far(diagnosis) if diagnosis.end.severity is Severity.OK else ""
-    return unfinished or diagnosis.end.title
+        return f"{end} in {counted(diagnosis.judged, 'rule')}"
+    if diagnosis.end.severity is Severity.OK:
+        return so_far(diagnosis) or end
+    return end
 
 
 def so_far(diagnosis: Diagnosis) -> str:
     """Say that no fault shows yet in a log that is short, or stops before its planned end; empty of any other."""
-    run, unended = diagnosis.run, diagnosis.unended
-    if unended is not None:
+    run = diagnosis.run
+    if diagnosis.unended is not None:
         return f"No fault so far, {run.reached}"
-    names = ("loss", "eval_loss", context_of(run).outcome.value or "")
-    rows = max((len(finite(series)[1]) for name in names if (series := run.find(name)) is not None), default=0)
+    rows = max(len(_finite(run, name)) for name in ("loss", "eval_loss", context_of(run).outcome.value or ""))
     if not 0 < rows < ENOUGH_ROWS or diagnosis.before_run or (run.last_step or 0) >= run.planned_step:
         return ""
     return f"No fault so far, {counted(rows, 'row')}"
 
 
+def _finite(run: Run, name: str) -> Floats:
+    """Return the finite values of a series; none where it was not logged."""
+    series = run.find(name)
+    return np.empty(0) if series is None else finite(series)[1]
+
+
 def other_half(diagnosis: Diagnosis) -> tuple[str, str]:
     """Return what the headline leaves out, after a word for it: how the run ended, or what state the model was in."""
-    main = main_finding(diagnosis)
+    main, found = main_finding(diagnosis), diagnosis.findings
     if main is not None and ENDING in main.leaf.events:
-        states = (item for item in diagnosis.findings if item.is_alarm and ENDING not in item.leaf.events)
-        state = next(states, None)
+        for state in found:
+            if state.is_alarm and ENDING not in state.leaf.events:
+                return "State: ", step_prefix(state) + finding_title(state)
         moved = progress(diagnosis.run)
-        healthy = f"no other fault; {moved}" if moved else ""
-        return "State: ", step_prefix(state) + finding_title(state) if state else healthy
-    parts = chain.from_iterable(item.parts for item in diagnosis.findings)
-    ended = next((item for item in parts if ENDING in item.leaf.events), None)
-    told = ended is not None and ended.leaf.unended and main is None  # by the headline
-    return ("Ended: ", finding_title(ended)) if ended is not None and not told else ("", "")
+        return "State: ", f"no other fault; {moved}" * bool(moved)
+    ended = next((part for item in found for part in item.parts if ENDING in part.leaf.events), None)
+    if ended is None or (ended.leaf.unended and main is None):  # the headline tells it
+        return "", ""
+    return "Ended: ", finding_title(ended)
 
 
 def progress(run: Run) -> str:
     """Say how the outcome moved up to the end; empty where it has too few rows to tell."""
     name = context_of(run).outcome.value or "loss"
-    series = run.find(name)
-    if series is None or len(finite(series)[1]) < 2:
+    values = _finite(run, name)
+    if len(values) < 2:
         return ""
-    values = finite(series)[1]
     return f"{name} went from {figure(values[0])} to {figure(values[-1])} in {counted(len(values), 'row')}"
 
 
-def _too_little(diagnosis: Diagnosis) -> str:
+def _not_judged(diagnosis: Diagnosis) -> str:
     """Say what keeps the run from a verdict, and what could be judged."""
-    if diagnosis.faults:
-        return f"Not judged: {diagnosis.faults[0].reason}"
+    if diagnosis.before_run:
+        return NOTHING_SAID
+    if diagnosis.misread:
+        return f"The log was misread: {diagnosis.misread}"
     how = ending_questions(diagnosis.tree)
-    open_end = next((miss.reason for miss in diagnosis.lacking if miss.id in how), "")
-    if open_end:
-        return f"Not judged: {open_end}"
-    run, loss = diagnosis.run, diagnosis.run.get("loss")
-    rows = 0 if loss is None else int(np.isfinite(loss.values).sum())
-    # What is wrong with such a log; empty where the reason must say it.
-    kind = "Only the loss was logged" if len(run.series) == 1 else ""
-    if not run.series:
-        kind = "No metric in the log"
-    elif not rows:
-        kind = "" if run.has("reward") else "No loss in the log"
-    elif rows < FEW_ROWS and not any(miss.metrics for miss in diagnosis.lacking):
-        kind = f"Log too short ({counted(rows, 'row')} of loss)"
+    reasons = [fault.reason for fault in diagnosis.faults]
+    reasons += [miss.reason for miss in diagnosis.lacking if miss.id in how]
+    if reasons:
+        return f"Not judged: {reasons[0]}"
+    kind = _kind_of_log(diagnosis)
     if not diagnosis.partial:
         return f"{kind}: {TOO_LITTLE[0].lower()}{TOO_LITTLE[1:]}" if kind else TOO_LITTLE
     entries = {item.section.entry: f"§{item.section.id}" for item in diagnosis.sections}
-    open_ = {entries.get(item.id) for item in diagnosis.lacking}
+    lacking = [entries.get(item.id, item.id) for item in diagnosis.lacking]
     numbered = [f"§{section.id}" for section in diagnosis.answered if section.id[:1].isdigit()]
-    judged = [name for name in numbered if name not in open_]
-    lacking = " and ".join(entries.get(item.id, item.id) for item in diagnosis.lacking)
-    text = f"Nothing wrong in {', '.join(judged)}; {lacking} not judged" if judged else TOO_LITTLE
+    text = TOO_LITTLE
+    if judged := [name for name in numbered if name not in lacking]:
+        text = f"Nothing wrong in {', '.join(judged)}; {' and '.join(lacking)} not judged"
     return f"{kind}. {text}" if kind else f"{text}: {diagnosis.lacking[0].reason}"
+
+
+def _kind_of_log(diagnosis: Diagnosis) -> str:
+    """Say what is wrong with a log that does not suffice; empty where the reason must say it."""
+    run = diagnosis.run
+    rows = len(_finite(run, "loss"))
+    if not run.series:
+        return "No metric in the log"
+    if not rows and not run.has("reward"):
+        return "No loss in the log"
+    if 0 < rows < FEW_ROWS and not any(miss.metrics for miss in diagnosis.lacking):
+        return f"Log too short ({counted(rows, 'row')} of loss)"
+    return "Only the loss was logged" if len(run.series) == 1 and rows else ""
 
 
 def finding_title(finding: Incident) -> str:
@@ -262,15 +272,11 @@ def ignored_counts(diagnosis: Diagnosis) -> str:
     return ", ".join(f"{count} {word}" for word, count in counts.items() if count)
 
 
-def accepted_notes(diagnosis: Diagnosis, *, most: int | None = None) -> list[str]:
+def accepted_notes(diagnosis: Diagnosis) -> list[str]:
     """Return what is accepted and why, a line each, what that makes of the verdict, and what is out of date."""
-    accepted = [item for item in diagnosis.ignored if item.accepted]
-    lines = [
-        f"Accepted: {item.leaf.id}{at_step(item)}: {item.accepted.text}" for item in accepted[:most] if item.accepted
-    ]
-    if len(accepted) > len(lines):
-        lines.append(f"Accepted: {len(accepted) - len(lines):,} more (--full names them)")
-    worst = max((item.leaf.severity for item in accepted), key=lambda severity: severity.rank, default=Severity.OK)
+    accepted = [(item, item.accepted.text) for item in diagnosis.ignored if item.accepted]
+    lines = [f"Accepted: {item.leaf.id}{at_step(item)}: {why}" for item, why in accepted]
+    worst = max((item.leaf.severity for item, _ in accepted), key=lambda severity: severity.rank, default=Severity.OK)
     if worst.is_alarm and diagnosis.verdict in (Severity.OK, Severity.NOTE, UNKNOWN):
         lines.append(f"But for what is accepted the verdict would be {worst}.")
     return [*lines, *diagnosis.acceptance_notes]
@@ -394,19 +400,25 @@ def identity(context: Context) -> Iterator[tuple[str, str, str]]:
     """Yield the name of each part of a run that is known, its value, and how it is known."""
     for name, part in {**PARTS, "outcome": "outcome"}.items():
         known: Known[str] = getattr(context, part)
-        text, algorithm = str(known.value), context.algorithm.value
-        if part == "outcome":
-            text += f", {context.better} is better" * bool(context.better)
-            if context.chance.value is not None:
-                text += f"; {context.chance.value:.4g} by chance ({context.chance.why})"
-        elif part == "framework" and known.value:
-            text = framework(text).name
-        elif part != "optimizer":
-            text = TASKS.get(text, text)
-            if part == "task" and algorithm and algorithm != known.value:
-                text += f" ({_algorithm(algorithm)})"
         if known.value is not None:
-            yield name, text, f"{known.how}: {known.why}" if known.why else known.how
+            how = known.how
+            if known.why:
+                how += f": {known.why}"
+            yield name, _value(context, part, known.value), how
+
+
+def _value(context: Context, part: str, value: str) -> str:
+    """Return the value of a part of a run in words."""
+    if part == "outcome":
+        if context.better:
+            value += f", {context.better} is better"
+        if context.chance.value is not None:
+            value += f"; {context.chance.value:.4g} by chance ({context.chance.why})"
+    elif part == "framework":
+        return framework(value).name
+    elif part == "task" and (algorithm := context.algorithm.value) not in (None, value):
+        return f"{TASKS.get(value, value)} ({_algorithm(algorithm)})"
+    return TASKS.get(value, value)
 
 
 def unknown_parts(context: Context) -> list[str]:
@@ -416,9 +428,13 @@ def unknown_parts(context: Context) -> list[str]:
 
 def _kind(context: Context) -> str:
     """Return what is trained and with what, as `PPO · Stable-Baselines3`; empty where neither is known."""
-    task, algorithm, trainer = context.task.value, context.algorithm.value, context.framework.value
-    what = _algorithm(algorithm) if algorithm else TASKS.get(task or "", task or "")
-    return " · ".join(filter(None, (what, framework(trainer).name if trainer else "")))
+    task, algorithm, trainer = context.task.value or "", context.algorithm.value, context.framework.value
+    parts = [TASKS.get(task, task)]
+    if algorithm:
+        parts = [_algorithm(algorithm)]
+    if trainer:
+        parts.append(framework(trainer).name)
+    return " · ".join(filter(None, parts))
 
 
 def _algorithm(name: str) -> str:
@@ -433,7 +449,6 @@ MIN_ROWS = 3  # that make a level
 LEVEL_SHARE = 20  # a level is one of so many parts of the rows
 NEAR_CHANCE = 0.03
 ROWS_OF_JUMP = 2  # a row that is a mean may hold a part of a jump
-MAX_RANKS = 8
 
 
 def plainly(run: Run, finding: Incident) -> str:
@@ -535,13 +550,6 @@ def monitor_sentences(replay: Replay, unit: str) -> list[str]:
     if norm and norm.stop_step is not None and norm.stop_step < (loss.stop_step or math.inf):
         begins = f"grad_norm is not finite from step {norm.first_step:,} on"
         texts.append(f"{begins}: check_gradients would have stopped the run at step {norm.stop_step:,}")
-    if replay.first_ranks and not replay.other_ranks:
-        broke = f"all {len(replay.first_ranks)} ranks broke together, at step {replay.first_rank_step:,}"
-        texts.append(f"{broke}; log each rank's own loss, before it is averaged, to see which one was first")
-    elif replay.first_ranks:
-        first, others = (first_few(ranks, MAX_RANKS) for ranks in (replay.first_ranks, replay.other_ranks))
-        there = f"that of {others} would have logged “not finite on another rank”"
-        texts.append(f"the loss of rank {first} broke first, at step {replay.first_rank_step:,}; {there}")
     if replay.every > 1:
         counts = "inside the training loop it counts steps, and stops after"
         texts.append(f"counted in rows, logged every {replay.every:,} steps; {counts} {most} of them")
