@@ -16,7 +16,7 @@ from stabtree.context.model import as_dict
 from stabtree.diagnosis.account import AccountEntry, Fate, account, broken_values
 from stabtree.judging.settings import FILE, KEYS, SHARED
 from stabtree.report.contract import SCHEMA
-from stabtree.report.json import fingerprint, picked
+from stabtree.report.json import fingerprint, picked, plain
 from stabtree.report.page import QUIET, Page, styled
 from stabtree.report.trees import shown_value
 from stabtree.report.words import identity, missing, unknown_parts
@@ -60,11 +60,6 @@ def inspect_text(run: Run, *, width: int = 100, color: bool = False) -> str:
         _fact(page, "not known", [(", ".join(unknown), "dim")])
     _list(page, LOSSES, run.loss_ranking.in_words)
     _steps(page, run)
-    for source in run.sources:
-        skipped = [f"line {skip.line:,} {skip.reason}." for skip in source.skipped[:SKIPPED_SHOWN]]
-        if source.skipped_count > SKIPPED_SHOWN:
-            skipped.append(f"{source.skipped_count - SKIPPED_SHOWN:,} more lines.")
-        _list(page, f"Skipped lines of {source.path}", skipped)
     page.heading("Account")
     entries = account(run)
     for fate in Fate:
@@ -115,24 +110,29 @@ def inspect_dict(run: Run) -> dict[str, Any]:
             }
             for metric, series in run.series.items()
         ],
-        "loss_candidates": [picked(column) for column in run.loss_ranking.candidates],
+        "loss_candidates": _plain(run.loss_ranking.candidates),
         "ranks": list(run.ranks),
         "config": {key: picked(setting, "value", "source") for key, setting in run.config.items()},
-        "gaps": [picked(gap) for gap in run.gaps],
-        "resumes": [picked(resume) for resume in run.resumes],
+        "gaps": _plain(run.gaps),
+        "resumes": _plain(run.resumes),
         "sources": [
             {
                 **picked(source, "path", "format", "rows", "steps_from", "restarts"),
                 "columns": [picked(use, *COLUMN) for use in source.columns],
-                "skipped": [picked(skip, "line", "reason") for skip in source.skipped],
+                "skipped": _plain(source.skipped),
                 **picked(source, "skipped_count", "lost_share"),
             }
             for source in run.sources
         ],
         "missing": [{"metric": name, "log": text} for name, text in missing(run)],
-        "account": [picked(entry) for entry in account(run)],
+        "account": _plain(account(run)),
         "notes": list(run.notes),
     }
+
+
+def _plain(items: Sequence[object]) -> Any:
+    """Return structs as plain values."""
+    return msgspec.to_builtins(items, enc_hook=plain)
 
 
 def _source(page: Page, source: FileUse, *, same: bool) -> None:

@@ -57,25 +57,20 @@ def inert(text: str) -> str:
     return _HIDDEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
-def number(value: float | None) -> float | None:
-    """Return a number fit for JSON: None where it is not finite."""
-    return float(value) if value is not None and math.isfinite(value) else None
-
-
 def plain(value: Any) -> Any:
-    """Return a value fit for JSON; computed ones are often numbers of numpy."""
+    """Return a value fit for JSON: a number of numpy as Python's, None for one that is not finite."""
     if isinstance(value, tuple):
         return list(value)
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float):
-        return number(value)
+        return value if math.isfinite(value) else None
     return str(value) if isinstance(value, StrEnum) else value
 
 
 def picked(item: object, *names: str) -> dict[str, Any]:
-    """Return some attributes of a value by name, or all of a struct, fit for JSON."""
-    return {name: plain(getattr(item, name)) for name in names or getattr(item, "__struct_fields__", ())}
+    """Return some attributes of a value by name, fit for JSON."""
+    return {name: plain(getattr(item, name)) for name in names}
 
 
 @cache
@@ -109,8 +104,8 @@ OF_OTHER_NAMES: dict[type[contract.JsonPart], Callable[[Any], dict[str, Any]]] =
     contract.EvidencePart: lambda item: {
         "metric": item.metric or None,
         "steps": [int(step) for step in item.steps],
-        "observed": number(item.observed),
-        "threshold": number(item.threshold),
+        "observed": plain(item.observed),
+        "threshold": plain(item.threshold),
     },
     contract.VisitPart: lambda visit: {
         "id": visit.question.id,
@@ -131,7 +126,7 @@ OF_OTHER_NAMES: dict[type[contract.JsonPart], Callable[[Any], dict[str, Any]]] =
         "kind": judged.cause.wider,
         "text": judged.cause.says,
         "state": str(judged.state).replace(" ", "_"),
-        "p": number(judged.p),
+        "p": plain(judged.p),
     },
     contract.ActionPart: lambda action: {
         "branches": [contract.BranchPart(answer, do) for answer, do in action.branches],

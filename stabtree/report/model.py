@@ -33,7 +33,6 @@ from stabtree.report.words import (
     plainly,
     restart_brief,
     ticks,
-    unchecked,
 )
 from stabtree.tree.model import Severity
 
@@ -77,7 +76,8 @@ class Report:
         facts: the run in a line: steps, precision, optimizer, rate, file.
         quoted: the rows that show it; None where none do.
         plainly: whether the trouble is over, or what to doubt about the finding; may be empty.
-        meaning: what the finding means, after that and what followed.
+        why: what the finding means.
+        meaning: the same after whether it is over and what followed.
         node: the node of the finding, as Q3.4; empty where there is none.
         causes: the causes to tell, likeliest first, and last one that the log speaks against.
         undecided: a sentence where the log does not tell the causes apart; else empty.
@@ -91,7 +91,6 @@ class Report:
         misread: how the log was misread, and what helps; empty where it was not.
         careful: the word before what was misread; none where the title says it.
         unexplained: what was logged and no question reads, in sentences: values that are not finite, lines not read.
-        unchecked: how many questions have no answer; empty where all have one.
         monitor: what the NaN monitor would have done, in sentences; empty where the loss is finite throughout.
         ticks: the numbered sections, and what became of each.
     """
@@ -100,7 +99,7 @@ class Report:
     causes: tuple[JudgedCause, ...] = ()
     how_to_log: tuple[str, ...] = ()
     monitor: tuple[str, ...] = ()
-    plainly = meaning = node = undecided = log_next = earlier = misread = careful = ""
+    plainly = why = meaning = node = undecided = log_next = earlier = misread = careful = ""
     _doubtful = False
 
     def __init__(self, diagnosis: Diagnosis, exit_code: int | None = None) -> None:
@@ -118,7 +117,7 @@ class Report:
         others = [item for item in diagnosis.findings if item is not finding]
         self.also = tuple(item for item in others if item.leaf.severity.rank >= least.rank)
         self.notes = len(others) - len(self.also)
-        self.events, self.unchecked = diagnosis.timeline, unchecked(diagnosis)
+        self.events = diagnosis.timeline
         if diagnosis.misread:
             self.misread = f"{diagnosis.misread}. {FIX_OF_MISREAD}"
         if self.verdict != UNKNOWN:
@@ -132,8 +131,8 @@ class Report:
         run, why = self.diagnosis.run, "show the cause"
         self.quoted, self.plainly = quoted(run, finding), plainly(run, finding)
         self.earlier, self._doubtful = earlier(self.diagnosis, finding), bool(doubts(run, finding))
-        self.meaning = " ".join(filter(None, (self.plainly, finding.leaf.why)))
-        self.node, self.causes = finding.leaf.of, finding.causes
+        self.why, self.node, self.causes = finding.leaf.why, finding.leaf.of, finding.causes
+        self.meaning = " ".join(filter(None, (self.plainly, self.why)))
         if finding.undecided:
             self.undecided, why = "The log does not tell the causes apart.", "tell the causes apart"
         if finding.is_alarm and finding.log_next:

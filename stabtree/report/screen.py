@@ -418,9 +418,6 @@ def _checked(page: Page, report: Report) -> None:
     run, lacking = report.diagnosis.run, report.unjudged
     if report.unexplained:  # of more use than what was not judged, and never left out
         lacking = f"unexplained: {' '.join(report.unexplained)}"
-    elif report.unchecked and run.get("loss") is None:
-        names = dict.fromkeys(item.text for item in report.open if item.how)
-        lacking = f"{report.unchecked} not answered: log {first_few([*names], MAX_IDS)}"
     texts = ["; ".join(filter(None, (report.passed, lacking)))]
     if report.unexplained:
         short = f"{counted(len(report.unexplained), 'problem')} not explained; see --full"

@@ -282,14 +282,6 @@ def accepted_notes(diagnosis: Diagnosis) -> list[str]:
     return [*lines, *diagnosis.acceptance_notes]
 
 
-def unchecked(diagnosis: Diagnosis) -> str:
-    """Count the questions that were asked and have no answer, as `3 of 20 questions`; empty where all have one."""
-    if not diagnosis.missing:
-        return ""
-    asked = {visit.question.id for visit in chain(diagnosis.path, *diagnosis.further)}
-    return f"{len(diagnosis.missing):,} of {len(asked):,} questions"
-
-
 def because(actions: Iterable[Action]) -> list[str]:
     """Return the reason of each action as a clause; empty where it has none, or the same as the one before it."""
     clauses, last = [], ""
@@ -447,7 +439,6 @@ STAYED_UP = "Q2.4"  # the node of a spike that it did not come back from
 RISES = "Q4.5"  # the node of a rise that nothing explains
 MIN_ROWS = 3  # that make a level
 LEVEL_SHARE = 20  # a level is one of so many parts of the rows
-NEAR_CHANCE = 0.03
 ROWS_OF_JUMP = 2  # a row that is a mean may hold a part of a jump
 
 
@@ -514,12 +505,10 @@ def _better_meanwhile(quality: Series, onset: int) -> str:
 
 def doubts(run: Run, finding: Incident) -> str:
     """Say why the lowest eval loss may not be the best of a run; empty where nothing speaks against it."""
-    series = run.get("eval_loss")
-    values = np.empty(0) if series is None else finite(series)[1]
+    values = _finite(run, "eval_loss")
     if finding.leaf.take is not Take.BEST or len(values) < MIN_ROWS:
         return ""
-    classes, texts = context_of(run).classes.value, []
-    lowest, at = float(values.min()), int(values.argmin())
+    chance, texts, lowest, at = context_of(run).chance, [], float(values.min()), int(values.argmin())
     rise = median(values[-max(MIN_ROWS, len(values) // 3) :]) - lowest
     swing = float(np.abs(np.diff(values[at:])).max(initial=0.0))
     if at == 0:
@@ -527,11 +516,8 @@ def doubts(run: Run, finding: Incident) -> str:
     elif swing > rise:
         change = f"swings by up to {figure(swing)} between evaluations; its final rise is {figure(rise)}"
         texts.append(f"The eval loss {change}.")
-    if isinstance(classes, int) and classes > 1:
-        if lowest >= math.log(classes):
-            texts.append(f"It never was below {math.log(classes):.3g}, the loss of a guess.")
-    elif abs(lowest / math.log(2) - 1) < NEAR_CHANCE:
-        texts.append(f"Its lowest, {lowest:.3g}, is about ln 2, the loss of a guess between two.")
+    if chance.value is not None and context_of(run).better == "lower" and lowest >= chance.value:
+        texts.append(f"It never was below {chance.value:.3g}, the loss of a guess.")
     return " ".join(texts)
 
 
