@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Sequence
 from enum import StrEnum
 from functools import cache
+from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_type_hints
 
 import msgspec
@@ -155,9 +156,10 @@ def to_json(diagnosis: Diagnosis, _options: RenderOptions = DEFAULT_OPTIONS) -> 
 
 def to_dict(diagnosis: Diagnosis) -> dict[str, Any]:
     """Return the diagnosis as plain values."""
-    run = diagnosis.run
+    run, tree = diagnosis.run, diagnosis.tree
     ignored = [_finding(finding, run, ignored=True) for finding in diagnosis.ignored]
-    answers, accepted = diagnosis.answer_notes, diagnosis.acceptance_notes
+    overrides = {id_: {key: plain(value) for key, value in given.items()} for id_, given in diagnosis.overrides.items()}
+    notes = (diagnosis.answer_notes, diagnosis.acceptance_notes, unexplained(run), diagnosis.setting_notes, run.notes)
     document = taken(
         contract.DiagnosisPart,
         diagnosis,
@@ -173,20 +175,13 @@ def to_dict(diagnosis: Diagnosis) -> dict[str, Any]:
             inputs=run.inputs or [Input(source.path, reason="not asked for") for source in run.sources],
         ),
         context=as_dict(context_of(run)),
-        head=[text for text in (headline(diagnosis), "".join(other_half(diagnosis))) if text],
-        tree=diagnosis.tree.name,
-        rules=taken(  # by which the same can be asked again
-            contract.RulesPart,
-            diagnosis,
-            version=diagnosis.tree.version,
-            sha256=fingerprint(diagnosis.tree),
-            set={
-                id_: {key: plain(value) for key, value in given.items()} for id_, given in diagnosis.overrides.items()
-            },
-        ),
+        head=list(filter(None, (headline(diagnosis), "".join(other_half(diagnosis))))),
+        tree=tree.name,
+        # By which the same can be asked again.
+        rules=contract.RulesPart(tree.version, fingerprint(tree), diagnosis.literal, overrides),
         findings=[*(_finding(finding, run) for finding in diagnosis.findings), *ignored],
         further=[[taken(contract.VisitPart, visit) for visit in visits] for visits in diagnosis.further],
-        notes=[*answers, *accepted, *unexplained(run), *diagnosis.setting_notes, *run.notes],
+        notes=list(chain.from_iterable(notes)),
         account=account(run),
     )
     return _as_dict(document)
@@ -216,15 +211,9 @@ def _finding(finding: Incident, run: Run, *, ignored: bool = False) -> contract.
     return taken(
         contract.FindingPart,
         finding,
-        id=leaf.id,
-        of=leaf.of,
-        kind=leaf.kind,
+        **picked(leaf, "id", "of", "kind", "severity", "title", "why", "see"),
         actions=do_now(finding),
-        severity=leaf.severity,
-        title=leaf.title,
-        why=leaf.why,
         onset_time=time.isoformat() if time else None,
-        see=leaf.see,
         page=leaf.page or None,
         ignored=ignored,
     )

@@ -201,9 +201,6 @@ class Page:
         from rich.text import Text
 
         label, text = self._styled([head]), self._styled(pieces)
-        if label.cell_len > head_width or "\n" in label.plain:
-            self._grid([(label, text)], indent, (head_width,))
-            return
         # A grid of one row, laid out by hand: rich takes most of `explain` for making tables.
         label.pad_right(head_width - label.cell_len)
         label.pad_left(indent)
@@ -217,18 +214,14 @@ class Page:
 
     def rows(self, rows: Iterable[Iterable[Piece]], *, indent: int, widths: tuple[int, ...]) -> None:
         """Add rows of cells, the first columns of fixed widths, the last one wrapped in what is left."""
-        self._grid([tuple(self._styled([cell]) for cell in row) for row in rows], indent, widths)
-
-    def _grid(self, rows: Iterable[tuple[Text, ...]], indent: int, widths: tuple[int, ...]) -> None:
         from rich.padding import Padding
         from rich.table import Table
 
         grid = Table.grid(padding=0)
-        for width in widths:
+        for width in (*widths, max(20, self.width - indent - sum(widths))):
             grid.add_column(width=width)
-        grid.add_column(width=max(20, self.width - indent - sum(widths)))
         for row in rows:
-            grid.add_row(*row)
+            grid.add_row(*(self._styled([cell]) for cell in row))
         self.add(Padding(grid, (0, 0, 0, indent)))
 
     def heading(self, text: str) -> None:
