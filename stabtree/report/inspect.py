@@ -61,10 +61,9 @@ def inspect_text(run: Run, *, width: int = 100, color: bool = False) -> str:
     _list(page, LOSSES, run.loss_ranking.in_words)
     _steps(page, run)
     page.heading("Account")
-    entries = account(run)
     for fate in Fate:
         head = str(fate)
-        for part in _of_fate(fate, [entry for entry in entries if entry.fate is fate], run.unit):
+        for part in _of_fate(fate, [entry for entry in account(run) if entry.fate is fate], run.unit):
             page.line((f"{head:<{FATE_WIDTH}}", "dim"), (part, ""), indent=1, hanging=FATE_WIDTH)
             head = ""
     _list(page, "Notes", run.notes)
@@ -211,12 +210,13 @@ def _steps(page: Page, run: Run) -> None:
         _fact(page, "logged", [(every, ""), (f": {', '.join(names)}", "dim")])
     if run.ranks:
         _fact(page, "ranks", [(f"{len(run.ranks)}: {', '.join(list(run.ranks)[:LIST_SHOWN])}", "")])
-    if run.config:
+    places: dict[str, list[str]] = {}
+    for key, setting in run.config.items():
+        places.setdefault(setting.source, []).append(f"{key}={_setting(setting.value)}")
+    if places:
         page.heading("Configuration")
-    for place in dict.fromkeys(setting.source for setting in run.config.values()):
-        settings = [(key, value.value) for key, value in run.config.items() if value.source == place]
-        text = " · ".join(f"{key}={_setting(value)}" for key, value in settings)
-        page.line((text, ""), (f"  from {place}", "dim"), indent=1, hanging=2)
+    for place, texts in places.items():
+        page.line((" · ".join(texts), ""), (f"  from {place}", "dim"), indent=1, hanging=2)
 
 
 def interval(series: Series) -> str:
@@ -225,8 +225,9 @@ def interval(series: Series) -> str:
         return "once"
     intervals = np.diff(series.steps)
     usual = int(median(intervals))
-    even = float(np.mean(intervals == usual))
-    every = "every step" if usual == 1 else f"every {usual:,} steps"
+    every, even = f"every {usual:,} steps", float(np.mean(intervals == usual))
+    if usual == 1:
+        every = "every step"
     if even < 0.9:
         return f"about {every}, unevenly"
     return every if even == 1 else f"{every}, mostly"
@@ -245,8 +246,11 @@ def _of_fate(fate: Fate, entries: Sequence[AccountEntry], unit: str) -> Iterator
         yield f"{len(series):,} series: {first_few(series, IGNORED_SHOWN)}"
     lines = [entry for entry in entries if entry.kind == "lines"]
     for entry in lines[:SKIPPED_SHOWN]:
-        where = f"line {entry.first:,}" if entry.first else "further lines"
-        where += f" and {entry.count - 1:,} like it" if entry.first and entry.count > 1 else ""
+        where, more = "further lines", entry.count - 1
+        if entry.first:
+            where = f"line {entry.first:,}"
+        if entry.first and more:
+            where += f" and {more:,} like it"
         yield f"{where}: {entry.name}"
     if lines[SKIPPED_SHOWN:]:
         yield f"and {len(lines) - SKIPPED_SHOWN:,} more kinds of lines"

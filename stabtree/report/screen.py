@@ -162,8 +162,7 @@ def full(diagnosis: Diagnosis, options: RenderOptions = DEFAULT_OPTIONS) -> str:
             heads = [""] * len(heads)
         column = max(len(page.plain(head)) for head in heads) + 2
         for head, entry in zip(heads, section.entries, strict=True):
-            before, strong, after = entry.parts()
-            pieces = [(before, ""), (strong, "number"), (after, "")]
+            pieces = zip(entry.parts(), ("", "number", ""), strict=True)
             page.item((head, entry.style or "dim"), pieces, indent=1, head_width=column)
             for text in entry.below:
                 page.line((text, "dim"), indent=column + 1)

@@ -9,7 +9,6 @@ from stabtree.measures import MEASURES, measure_named
 from stabtree.metrics.names import AXES, Names
 from stabtree.metrics.table import by_name
 from stabtree.report.page import Page, styled
-from stabtree.tree.load import stated_for
 from stabtree.tree.params import known, settable
 
 if TYPE_CHECKING:
@@ -70,7 +69,7 @@ def _section(page: Page, tree: Tree, section: Section) -> None:
     page.heading(f"§{section.id} {section.title}")
     for question in tree.questions.values():
         if question.section == section.id:
-            page.item((question.id, "id"), [(question.ask, "")], indent=1, head_width=6)
+            page.item((question.id, "id"), [(question.ask, "")], indent=1, head_width=max(6, len(question.id) + 2))
             for verdict, target in question.go.items():
                 way: Line = [(target, "id")]
                 if target in tree.leaves:
@@ -78,7 +77,7 @@ def _section(page: Page, tree: Tree, section: Section) -> None:
                 page.line((f"{verdict} → ", "dim"), *way, indent=8)
     for group in tree.groups.values():
         if group.section == section.id:
-            page.item((group.id, "id"), [(group.ask, "")], indent=1, head_width=6)
+            page.item((group.id, "id"), [(group.ask, "")], indent=1, head_width=max(6, len(group.id) + 2))
             leaves = ", ".join(leaf.id for leaf in tree.leaves.values() if leaf.of == group.id)
             page.line((f"holds {leaves}", "dim"), indent=8)
 
@@ -116,16 +115,13 @@ def thresholds(tree: Tree, *, literal: bool = False, width: int = 100, color: bo
 
 
 def listing(trees: list[Tree], *, width: int = 100, color: bool = False) -> str:
-    """Return trees, a row each: name, how much they hold, and what they are for."""
+    """Return trees, a line each: name, what they are for, and how much they hold."""
     page = Page(width=width, color=color)
-    heads = ("name", "questions", "leaves", "entries", "what it is for")
-    column = max(len(tree.name) for tree in trees)
-    rows = [[(f"{heads[0]:<{column}}", "dim"), *((head, "dim") for head in heads[1:])]]
+    column = max(len(tree.name) for tree in trees) + 2
     for tree in trees:
-        sizes = (len(tree.questions), len(tree.leaves), len(tree.entries))
-        counts = [(f"{size:>{len(head)}}", "") for size, head in zip(sizes, heads[1:-1], strict=True)]
-        rows.append([(f"{tree.name:<{column}}", "id"), *counts, (tree.title, "")])
-    page.rows(rows, indent=0, widths=(column + 2, *(len(head) + 2 for head in heads[1:-1])))
+        held = {"questions": tree.questions, "leaves": tree.leaves, "entries": tree.entries}
+        counts = ", ".join(f"{len(nodes):,} {kind}" for kind, nodes in held.items())
+        page.item((tree.name, "id"), [(tree.title, ""), (f"  {counts}", "dim")], indent=0, head_width=column)
     return page.text()
 
 
@@ -150,14 +146,14 @@ def measure_page(item: Measure, *, width: int = 100, color: bool = False) -> str
         field(page, "needs", f"{item.min_points} finite values of each")
     field(page, "answers", ", ".join(item.verdicts))
     field(page, "source", item.source)
-    stated, rows = stated_for(item.name), []
+    rows = []
     for name, (fact, parameter) in settable(item).items():
-        unit = UNITS.get(name.rpartition("_")[2], "")
-        described = ", ".join(filter(None, (parameter.kind.__name__, unit)))
-        pieces = [(f"{fact}.{name}" if fact else name, "id"), (f"  {described}", "")]
-        if not fact and name in stated:
-            pieces.append((f"  (in the shipped trees {stated[name]})", "dim"))
-        rows.append(pieces)
+        key, described = name, [parameter.kind.__name__]
+        if fact:
+            key = f"{fact}.{name}"
+        if unit := UNITS.get(name.rpartition("_")[2]):
+            described.append(unit)
+        rows.append([(key, "id"), (f"  {', '.join(described)}", "")])
     page.listed("params", rows, indent=1, head_width=HEAD)
     return page.text()
 

@@ -237,15 +237,9 @@ def all_clear(diagnosis: Diagnosis) -> bool:
     """Whether all that was found are notes that need no action: healthy runs have such, or a problem is ignored."""
     if diagnosis.verdict != Severity.NOTE:
         return False
-    if ignored_problems(diagnosis):
-        return True
-    return all(map(_needs_nothing, diagnosis.reached))
-
-
-def _needs_nothing(item: Incident) -> bool:
-    """Whether a finding is a note that needs no action."""
-    idle = item.leaf.unended or item.leaf.fix.startswith(NOTHING)
-    return item.leaf.severity is Severity.NOTE and idle
+    notes = (item.leaf for item in diagnosis.reached if item.leaf.severity is Severity.NOTE)
+    idle = [leaf for leaf in notes if leaf.unended or leaf.fix.startswith(NOTHING)]
+    return len(idle) == len(diagnosis.reached) or bool(ignored_problems(diagnosis))
 
 
 def restart_brief(finding: Incident) -> str:
@@ -350,12 +344,19 @@ def in_order(events: Sequence[Happening]) -> list[tuple[Happening, str]]:
 
 def facts(run: Run) -> str:
     """Return the run in a line: its steps, task and trainer, precision, optimizer and rate, and its name."""
-    dtype, optimizer, rate = run.setting("dtype"), run.setting("optimizer"), run.setting("lr")
-    shown_rate = f"lr {figure(rate)}" if isinstance(rate, float | int) else ""
-    trained = " ".join(filter(None, (str(optimizer or ""), shown_rate)))
-    ranks = f"{len(run.ranks)} ranks" * bool(run.ranks)
-    known = (step_range(run), _kind(context_of(run)), str(dtype or ""), trained, ranks)
-    return " · ".join(filter(None, (*known, run.name)))
+    context, optimizer, rate = context_of(run), run.setting("optimizer"), run.setting("lr")
+    trained, kind, trainer, ranks = [str(optimizer or "")], context.task.value or "", "", ""
+    kind = TASKS.get(kind, kind)
+    if isinstance(rate, float | int):
+        trained.append(f"lr {figure(rate)}")
+    if context.algorithm.value:
+        kind = _algorithm(context.algorithm.value)
+    if context.framework.value:
+        trainer = framework(context.framework.value).name
+    if run.ranks:
+        ranks = f"{len(run.ranks)} ranks"
+    parts = (step_range(run), kind, trainer, str(run.setting("dtype") or ""), " ".join(filter(None, trained)), ranks)
+    return " · ".join(filter(None, (*parts, run.name)))
 
 
 def step_range(run: Run) -> str:
@@ -416,17 +417,6 @@ def _value(context: Context, part: str, value: str) -> str:
 def unknown_parts(context: Context) -> list[str]:
     """Return the names of the parts that are not known."""
     return [name for name, part in PARTS.items() if getattr(context, part).value is None]
-
-
-def _kind(context: Context) -> str:
-    """Return what is trained and with what, as `PPO · Stable-Baselines3`; empty where neither is known."""
-    task, algorithm, trainer = context.task.value or "", context.algorithm.value, context.framework.value
-    parts = [TASKS.get(task, task)]
-    if algorithm:
-        parts = [_algorithm(algorithm)]
-    if trainer:
-        parts.append(framework(trainer).name)
-    return " · ".join(filter(None, parts))
 
 
 def _algorithm(name: str) -> str:
