@@ -128,11 +128,8 @@ def one_screen(tree: Tree, nodes: list[Node], *, named: str = "", width: int = 1
     alike = not isinstance(first, Question | Group) or any(isinstance(node, Question) for node in others)
     if others and alike and not is_named(first, named):
         return listing(nodes, width=width, color=color)
-    names = [node.id for node in others]  # but for those that its own lines lead to
-    if isinstance(first, Question):
-        names = [name for name in names if name not in first.go.values()]
-    elif isinstance(first, Group):
-        names = [name for name in names if name not in tree.leaves]
+    own = {Question: [*getattr(first, "go", {}).values()], Group: [*tree.leaves]}.get(type(first), [])
+    names = [node.id for node in others if node.id not in own]  # but for those that its own lines lead to
     text = ""
     for most in ROOMS:
         page = Page(width=width, color=color)
@@ -253,8 +250,7 @@ def _end(tree: Tree, id_: str) -> str:
 
 def _leaf_fixes(page: Page, leaves: Sequence[Leaf], most: int) -> None:
     """Add what the document itself says to do about some leaves, then what usually helps."""
-    homes = {leaf.of for leaf in leaves}
-    own = [action for action in tables().actions.values() if not homes.isdisjoint(action.of)]
+    own = _advised_for({leaf.of for leaf in leaves})
     # Its source says when a document gives an advice: `Phase 19, Q1.4: log(0) in the loss`.
     texts = [f"{action_in_words(action)} ({action.source.partition(': ')[2] or action.source})" for action in own]
     if texts:
@@ -263,6 +259,11 @@ def _leaf_fixes(page: Page, leaves: Sequence[Leaf], most: int) -> None:
     told = [leaf for leaf in leaves if leaf.severity.is_alarm] or leaves
     usual = (leaf.fix or next(map(action_in_words, usual_actions(leaf)), "") for leaf in told)
     _numbered(page, dict.fromkeys(filter(None, usual)), most)
+
+
+def _advised_for(nodes: set[str]) -> list[Remedy]:
+    """Return what a document itself says to do about some of its nodes."""
+    return [action for action in tables().actions.values() if not nodes.isdisjoint(action.of)]
 
 
 def usual_causes(leaf: Leaf) -> list[Cause]:
@@ -275,7 +276,7 @@ def usual_causes(leaf: Leaf) -> list[Cause]:
 
 def usual_actions(leaf: Leaf) -> list[Remedy]:
     """Return what its own document says to do about a finding and what usually helps, by how much it helps."""
-    own = [row for row in tables().actions.values() if leaf.of in row.of]
+    own = _advised_for({leaf.of})
     p = {row.id: row.explains[leaf.kind] for row in usual_causes(leaf)}
 
     def help_of(row: Remedy) -> float:

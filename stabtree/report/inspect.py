@@ -281,21 +281,17 @@ def effective_settings(
         trees: the trees, each with the file that it is from, empty for one that is shipped.
         baseline: the findings that the settings accept.
     """
-    keys = {}
-    for key, value in msgspec.to_builtins(settings, enc_hook=str).items():
-        if key in KEYS and key != "set":
-            keys[key] = {"value": value or UNSET.get(key), "from": settings.source if value else "default"}
-    facts = fact_params(trees[0][1]).items()
-    shipped = {f"{id_}.{name}": value for id_, params in facts for name, value in params.items()}
-    for _, tree in reversed(trees):
-        for node in tree.questions.values():
-            shipped |= {f"{node.id}.{name}": value for name, value in known(tree, node).items()}
+    keys, given = {}, msgspec.to_builtins(settings, enc_hook=str)
+    for key in KEYS:
+        value = given[key]
+        keys[key] = {"value": value or UNSET.get(key), "from": settings.source if value else "default"}
+    del keys["set"]
     return {
         "schema": 1,
         "file": settings.source or None,
         "keys": keys,
         "set": {
-            key: {"value": value, "shipped": shipped.get(key), "from": settings.source}
+            key: {"value": value, "shipped": _shipped(trees, key), "from": settings.source}
             for key, value in settings.set.items()
         },
         "accepted": baseline.count if baseline else 0,
@@ -304,6 +300,13 @@ def effective_settings(
             for file, tree in trees
         ],
     }
+
+
+def _shipped(trees: Sequence[tuple[str, Tree]], key: str) -> object:
+    """Return what a parameter of a question or a fact is where nobody sets it."""
+    id_, _, name = key.rpartition(".")
+    given = [known(tree, tree.questions[id_]) for _, tree in trees if id_ in tree.questions]
+    return next(iter([*given, fact_params(trees[0][1]).get(id_, {})])).get(name)
 
 
 def config_text(effective: Mapping[str, Any], *, width: int = 100, color: bool = False) -> str:

@@ -99,7 +99,7 @@ class Report:
     causes: tuple[JudgedCause, ...] = ()
     how_to_log: tuple[str, ...] = ()
     monitor: tuple[str, ...] = ()
-    plainly = why = meaning = node = undecided = log_next = earlier = misread = careful = ""
+    plainly = why = meaning = node = undecided = log_next = earlier = misread = ""
     _doubtful = False
 
     def __init__(self, diagnosis: Diagnosis, exit_code: int | None = None) -> None:
@@ -120,8 +120,7 @@ class Report:
         self.events = diagnosis.timeline
         if diagnosis.misread:
             self.misread = f"{diagnosis.misread}. {FIX_OF_MISREAD}"
-        if self.verdict != UNKNOWN:
-            self.careful = "Careful: "
+        self.careful = {UNKNOWN: ""}.get(self.verdict, "Careful: ")
         if diagnosis.monitor is not None:
             self.monitor = tuple(monitor_sentences(diagnosis.monitor, run.unit))
         self.ticks = tuple(ticks(diagnosis))
@@ -167,14 +166,14 @@ class Report:
         if finding is None:
             return ()
         actions = do_now(finding, doubtful=self._doubtful)
-        other = next((item for item in self.also if self._must_be_fixed(item, finding)), None)
-        first = do_now(other)[:1] if other else ()
-        if other is None or not first or first[0].kind in {action.kind for action in actions}:
-            return actions
-        title = other.leaf.title
-        also = replace(first[0], text=f"Before the restart: {title[:1].lower()}{title[1:]}. {first[0].text}")
-        last = [action for action in actions[MAX_TO_DO - 1 :] if action.strong]  # a restart is always named
-        return (*actions[: MAX_TO_DO - 1 - len(last)], also, *last)
+        for other in [item for item in self.also if self._must_be_fixed(item, finding)][:1]:
+            for first in do_now(other)[:1]:
+                if first.kind not in {action.kind for action in actions}:
+                    title = other.leaf.title
+                    text = f"Before the restart: {title[:1].lower()}{title[1:]}. {first.text}"
+                    last = [action for action in actions[MAX_TO_DO - 1 :] if action.strong]  # a restart is always named
+                    return (*actions[: MAX_TO_DO - 1 - len(last)], replace(first, text=text), *last)
+        return actions
 
     @staticmethod
     def _must_be_fixed(other: Incident, finding: Incident) -> bool:
