@@ -10,7 +10,7 @@ import typer
 from stabtree.cli.options import JudgeOptions, Only
 from stabtree.cli.terminal import emit, screen
 from stabtree.common.errors import StabtreeError
-from stabtree.common.text import clean, near
+from stabtree.common.text import clean
 
 if TYPE_CHECKING:
     from stabtree.report.explain import Node
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 MIN_LETTERS = 4  # of a part of an id that is a word of its own
 SECTION = re.compile(r"§.*|[qQ]\d+(?:\.\d*)?")
-MISTYPED = 0.85  # how much of the name of a metric is a mistake in it: `grad_nrom`
 MAX_WHOLE = 3  # nodes found by their text that are shown whole; more are a line each
 
 
@@ -60,9 +59,8 @@ def _explained(tree: Tree, word: str, *, full: bool) -> str:
     Raises:
         StabtreeError: where there is nothing.
     """
-    from stabtree.metrics.table import by_name
     from stabtree.report import explain as nodes
-    from stabtree.report.trees import about_column, about_metric, metric_of
+    from stabtree.report.trees import about_metric, metric_of
 
     width, color = screen()
 
@@ -77,22 +75,20 @@ def _explained(tree: Tree, word: str, *, full: bool) -> str:
         found, _ = nodes.find(tree, metric)
         about = about_metric(tree, metric, named=word, width=width, color=color)
         return about + (f"\n{listed(found)}" if found and full else "\n more: --full\n" * bool(found))
-    column = about_column(word, width=width, color=color)
-    # What a title or a heading names is a topic, and comes before a column of that name.
-    mentioned = found and (not column or nodes.rank(tree, found[0], word) > nodes.IN_TEXT)
-    if by_id or mentioned:
-        strong = [] if by_id else [other for other in found if nodes.rank(tree, other, word) == nodes.IN_TITLE]
-        if len(strong) == 1:
-            word = strong[0].id
-        elif len(found) > MAX_WHOLE and not by_id:
-            return listed(found)
-        if full:
-            return nodes.explain(tree, strong if len(strong) == 1 else found, width=width, color=color)
-        return nodes.one_screen(tree, found, named=word, width=width, color=color)
-    if not column or near(word, by_name(), MISTYPED):
-        hint = _meant(tree, word) or f"`stabtree tree show {tree.name}` lists the nodes"
+    if not found:
+        lists = f"`stabtree tree show {tree.name}` lists the nodes, `stabtree inspect RUN` what each column is read as"
+        hint = _meant(tree, word) or lists
         raise StabtreeError(f"nothing is called {clean(word, 60)!r} or mentions it", where="explain", hint=hint)
-    return column
+    whole = found
+    if not by_id:
+        titles = [other for other in found if nodes.rank(tree, other, word) == nodes.IN_TITLE]
+        if len(titles) == 1:
+            whole, word = titles, titles[0].id
+        elif len(found) > MAX_WHOLE:
+            return listed(found)
+    if full:
+        return nodes.explain(tree, whole, width=width, color=color)
+    return nodes.one_screen(tree, found, named=word, width=width, color=color)
 
 
 def _meant(tree: Tree, word: str) -> str:

@@ -98,14 +98,14 @@ def _no_checkpoint(restart: Restart) -> list[Piece]:
         head = "No checkpoint is worth keeping" if best else "Nothing to go back to"
         return [(head, "number"), (f": {restart.nothing}. Fix the cause and start again", "")]
     if not best:
-        older = f"no checkpoint is older than {trouble} (the configuration writes one {_period(restart)})"
-        if restart.listed:
-            oldest = f"{restart.unit} {restart.listed[0]:,}" + (f" ({clean(restart.path)})" if restart.path else "")
-            older = f"the only checkpoint, of {oldest}, is not older than {trouble}"
-            if len(restart.listed) > 1:
-                all_ = f"none of the {len(restart.listed):,} checkpoints"
-                older = f"{all_} is older than {trouble}, the oldest is of {oldest}"
-        elif restart.listed is not None:
+        older = f"no checkpoint is older than {trouble}"
+        if restart.listed is None:
+            older += f" (the configuration writes one {_period(restart)})"
+        elif restart.listed:
+            older += f": the oldest is of {restart.unit} {restart.listed[0]:,}"
+            if restart.path:
+                older += f" ({clean(restart.path)})"
+        else:
             older = "no checkpoint was kept"
         return [("Restart from ", ""), ("the beginning", "number"), (f": {older}; the whole run is lost", "")]
     again = f"train again and stop at {trouble}, or keep the best one"

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 SCHEMA = 1
+DRAFT = "https://json-schema.org/draft/2020-12/schema"
 TITLE = "What `stabtree diagnose --json` prints, and each line of `watch --json`, schema 1"
 
 Severity = Literal["ok", "note", "warning", "critical"]
@@ -396,17 +397,13 @@ def schema() -> dict[str, Any]:
     # One of two kinds of objects, which the library can't tell apart without a tag.
     parts["RunsPart"]["properties"]["runs"]["items"] = {"anyOf": list(refs[-2:])}
     for kind in _all_parts(JsonPart):
-        for name, hint in get_type_hints(kind, include_extras=True).items():
-            if kind.__name__ in parts and name in kind.__struct_fields__:
-                parts[kind.__name__]["properties"][name]["description"] = hint.__metadata__[0]
-    whole = {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": TITLE,
-        "anyOf": list(refs[: len(documents)]),
-        "$defs": {_key(name): part for name, part in parts.items()},
-    }
-    text = re.sub(r"#/\$defs/(\w+)", lambda found: f"#/$defs/{_key(found[1])}", json.dumps(whole))
-    plain: dict[str, Any] = json.loads(text)
+        hints = get_type_hints(kind, include_extras=True)
+        for name, held in parts.get(kind.__name__, {}).get("properties", {}).items():
+            held["description"] = hints[name].__metadata__[0]
+    named = {_key(name): part for name, part in parts.items()}  # `finding_event` of the class `FindingEvent`
+    whole = {"$schema": DRAFT, "title": TITLE, "anyOf": refs[: len(documents)], "$defs": named}
+    text = json.dumps(whole)
+    plain: dict[str, Any] = json.loads(re.sub(r"(?<=#/\$defs/)\w+", lambda found: _key(found[0]), text))
     return plain
 
 
@@ -418,5 +415,4 @@ def _all_parts(kind: type[JsonPart]) -> Iterator[type[JsonPart]]:
 
 
 def _key(name: str) -> str:
-    """Return the name of a definition: `finding_event` of the class `FindingEvent`."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name.removesuffix("Part")).lower()

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import re
 from itertools import accumulate
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from stabtree.common.text import docstring, first_few
 from stabtree.measures import measure_named
 from stabtree.measures.table import MEASURES
 from stabtree.report.page import Page, in_lines
 from stabtree.report.trees import HEAD, field, metrics_of, read_by, shown_value
-from stabtree.run import CONFIG
 from stabtree.tree.fixes import plain
 from stabtree.tree.model import NOTHING, Entry, Group, Leaf, Question, Tree
 from stabtree.tree.params import fact_params, fine, known, settable
 from stabtree.tree.shipped import shipped_titles
-from stabtree.tree.tables import CONFIG as SETTING
-from stabtree.tree.tables import CONTEXT, LOG_NEXT, RESTART, Cause, Remedy, condition, expected, tables
+from stabtree.tree.tables import CONFIG, CONTEXT, LOG_NEXT, RESTART, Cause, Remedy, condition, expected, tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -39,15 +37,8 @@ _LITERAL = re.compile(r"\s*\(literal: [^()]*\)")
 Node = Question | Leaf | Group | Entry | Cause | Remedy
 
 
-class Room(NamedTuple):
-    """How much of a node is shown: how many of each list, and whether all the rest."""
-
-    most: int
-    full: bool = False
-
-
-ROOMS = (Room(5), Room(4), Room(3), Room(2), Room(1))
-FULL = Room(999, full=True)
+FULL = 999  # of each list of a node: all there is is shown
+ROOMS = (5, 4, 3, 2, 1)  # how many of each list are shown on a screen, as many as it takes to fit
 
 
 def every(tree: Tree) -> list[Node]:
@@ -63,20 +54,21 @@ def find(tree: Tree, word: str) -> tuple[list[Node], bool]:
     words, those first whose title does.
     """
     wanted, nodes = _id(word), every(tree)
-    homes = [(node, (node.of if isinstance(node, Leaf) else node.id).lower()) for node in nodes]
-    exact = [node for node, home in homes if wanted in (node.id.lower(), home)]
-    exact += [
-        node for node, home in homes if home.startswith(f"{wanted}.") and node not in exact and home == node.id.lower()
-    ]
-    # The leaf of a check that finds nothing is named by its own id alone.
-    named = [node for node in exact if node.id.lower() == wanted or getattr(node, "title", "") != NOTHING]
-    number = wanted.removeprefix("q")
-    if not named and number.replace(".", "").isdigit():
-        named = [node for node, home in homes if home == f"q{number}" or home.startswith(f"q{number}.")]
+    group = wanted
+    if wanted.replace(".", "").isdigit():
+        group = f"q{wanted}"
+    named = [node for node in nodes if is_named(node, word) or _is_among(node, group)]
     if named or "§" in word:  # the number of a section occurs in many texts
         return sorted(named, key=lambda node: not is_named(node, word)), True
     ranked = [(rank(tree, node, wanted), node) for node in nodes]
     return [node for much, node in sorted(ranked, key=lambda pair: -pair[0]) if much], False
+
+
+def _is_among(node: Node, group: str) -> bool:
+    """Whether a node is among those of a node of the document, or of its section, as `q2.3` and `q2`."""
+    if isinstance(node, Leaf):  # that of a check that finds nothing is named by its own id alone
+        return group == node.of.lower() and node.title != NOTHING
+    return node.id.lower() == group or node.id.lower().startswith(f"{group}.")
 
 
 def rank(tree: Tree, node: Node, words: str) -> int:
@@ -136,30 +128,19 @@ def one_screen(tree: Tree, nodes: list[Node], *, named: str = "", width: int = 1
     alike = not isinstance(first, Question | Group) or any(isinstance(node, Question) for node in others)
     if others and alike and not is_named(first, named):
         return listing(nodes, width=width, color=color)
-    text = asked = ""
-    if not isinstance(first, Entry | Cause | Remedy):
-        question = first if isinstance(first, Question) else tree.questions.get(getattr(first, "of", ""))
-        home = tree.section(question.section).tree if question else ""
-        # What a tree that waits for a configuration alone asks is asked of that.
-        alone = CONFIG in next((part.when for part in tree.parts if part.name == home), tree.when)
-        asked = " · stabtree check CONFIG" * alone
-    for room in ROOMS:
+    own = {Question: [*getattr(first, "go", {}).values()], Group: [*tree.leaves]}.get(type(first), [])
+    names = [node.id for node in others if node.id not in own]  # but for those that its own lines lead to
+    text = ""
+    for most in ROOMS:
         page = Page(width=width, color=color)
-        _add(page, tree, first, room)
-        names = [node.id for node in others]  # but for those that its own lines lead to
-        if isinstance(first, Question):
-            names = [name for name in names if name not in first.go.values()]
-        elif isinstance(first, Group):
-            names = [name for name in names if name not in tree.leaves]
+        _add(page, tree, first, most)
         field(page, "also", first_few(names, NAMED))
-        page.line((f"more: --full{asked}", "dim"), indent=1)
+        page.line(("more: --full", "dim"), indent=1)
         text = page.text()
         if text.count("\n") <= MAX_LINES:
             return text
     lines = text.splitlines(keepends=True)
-    page = Page(width=width, color=color)
-    page.line((f"and {len(lines) - MAX_LINES + 1} more lines: --full{asked}", "dim"), indent=1)
-    return "".join(lines[: MAX_LINES - 1]) + page.text()
+    return "".join(lines[: MAX_LINES - 1]) + f" and {len(lines) - MAX_LINES + 1} more lines: --full\n"
 
 
 def listing(nodes: Sequence[Node], *, width: int = 100, color: bool = False, most: int = LISTED) -> str:
@@ -185,11 +166,13 @@ def _list(page: Page, name: str, texts: Iterable[str], most: int) -> None:
 def _sentences(text: str, most: int) -> str:
     """Return the first sentences of a text, and how many more there are."""
     parts = _SENTENCE.split(text)
-    left = len(parts) - most
-    return " ".join([*parts[:most], *([f"(and {left} more: --full)"] if left > 0 else [])])
+    shown = parts[:most]
+    if len(parts) > most:
+        shown.append(f"(and {len(parts) - most} more: --full)")
+    return " ".join(shown)
 
 
-def _numbered(page: Page, fixes: Sequence[str], most: int) -> None:
+def _numbered(page: Page, fixes: Iterable[str], most: int) -> None:
     """Add what to do, in order."""
     texts = [plain(fix).strip() for fix in fixes]
     if len(texts) == 1:
@@ -198,58 +181,63 @@ def _numbered(page: Page, fixes: Sequence[str], most: int) -> None:
         _list(page, "fixes", (f"{number}. {text}" for number, text in enumerate(texts, 1)), most)
 
 
-def _add(page: Page, tree: Tree, node: Node, room: Room) -> None:
+def _add(page: Page, tree: Tree, node: Node, most: int) -> None:
     """Add a node: its id and title, where it is from, then its fields."""
     more: list[Piece] = []
     hanging, see = len(node.id) + 2, getattr(node, "see", ())
-    if isinstance(node, Cause | Remedy):
-        origin = " · ".join(filter(None, ("a cause" if isinstance(node, Cause) else "what to do", node.source)))
-    elif isinstance(node, Leaf):
+    if isinstance(node, Leaf):
         more, hanging = [("  ", ""), (f" {node.severity} ", str(node.severity))], 2
-        origin = f"{node.of} · {node.source}"
-    else:
-        origin = node.source
-        if not isinstance(node, Entry):
-            section = tree.section(node.section)
-            origin = f"§{section.id} {section.title} · {node.source}"
     page.line((node.id, "id"), ("  ", ""), (title_of(node), "heading"), *more, hanging=hanging)
-    page.line((origin, "dim"), indent=1)
+    page.line((" · ".join(filter(None, (_origin(tree, node), node.source))), "dim"), indent=1)
     page.blank()
-    FIELDS[type(node)](page, tree, node, room)
-    if room.full:
+    FIELDS[type(node)](page, tree, node, most)
+    if most == FULL:
         field(page, "see", *(reference_to(tree, link) for link in see))
 
 
-def _entry(page: Page, _tree: Tree, node: Entry, room: Room) -> None:
+def _origin(tree: Tree, node: Node) -> str:
+    """Return what a node is of: its section, the node of a leaf, a table."""
+    if isinstance(node, Leaf):
+        return node.of
+    if isinstance(node, Question | Group):
+        section = tree.section(node.section)
+        return f"§{section.id} {section.title}"
+    return {Cause: "a cause", Remedy: "what to do"}.get(type(node), "")
+
+
+def _entry(page: Page, _tree: Tree, node: Entry, most: int) -> None:
     for name in ("symptom", "cause", "probe"):
         field(page, name, getattr(node, name))
-    _numbered(page, node.fixes, room.most)
+    _numbered(page, node.fixes, most)
     field(page, "knob", node.knob)
 
 
-def _question(page: Page, tree: Tree, node: Question, room: Room) -> None:
-    rule, measure = rule_of(tree, node), measure_named(node.test)
-    field(page, "why", _sentences(node.why, room.most))
-    field(page, "rule", _sentences(rule if room.full else _LITERAL.sub("", rule), room.most))
-    if room.full and measure:
-        reads = read_by(measure)
-        if any(need.kind == "Run" for need in measure.needs):
-            reads.append("the run's config, gaps, ranks, lines and rerun")
-        field(page, "test", f"{measure.name}: {measure.question}")
-        field(page, "reads", ", ".join(reads))
-        _params(page, tree, node, measure)
-    if room.full or not node.test:
-        field(page, "by hand", node.person)
-    if room.full:
-        field(page, "or say", ", ".join(f"{word} ({verdict})" for word, verdict in node.words.items()))
-    ends: dict[str, list[str]] = {}
+def _why_and_rule(page: Page, why: str, rule: str, most: int) -> None:
+    """Add why it is asked, and the rule: that of the source document only where all is shown."""
+    if most != FULL:
+        rule = _LITERAL.sub("", rule)
+    field(page, "why", _sentences(why, most))
+    field(page, "rule", _sentences(rule, most))
+
+
+def _question(page: Page, tree: Tree, node: Question, most: int) -> None:
+    measure, ends = measure_named(node.test), dict[str, list[str]]()
     for verdict, target in node.go.items():
         ends.setdefault(target, []).append(verdict)
     ways = [f"{', '.join(verdicts)} → {_end(tree, id_)}" for id_, verdicts in ends.items()]
-    if room.full and measure and "unknown" not in node.go:
-        ways.append("unknown → noted as not checked, then as for no")
+    _why_and_rule(page, node.why, rule_of(tree, node), most)
+    if most == FULL and measure:
+        field(page, "test", f"{measure.name}: {measure.question}")
+        field(page, "reads", ", ".join(read_by(measure)))
+        _params(page, tree, node, measure)
+        if "unknown" not in node.go:
+            ways.append("unknown → noted as not checked, then as for no")
+    if most == FULL or not node.test:
+        field(page, "by hand", node.person)
+    if most == FULL:
+        field(page, "or say", ", ".join(f"{word} ({verdict})" for word, verdict in node.words.items()))
     field(page, "answers", *ways)
-    _leaf_fixes(page, [tree.leaves[id_] for id_ in ends if id_ in tree.leaves], room)
+    _leaf_fixes(page, [tree.leaves[id_] for id_ in ends if id_ in tree.leaves], most)
 
 
 def _end(tree: Tree, id_: str) -> str:
@@ -260,19 +248,22 @@ def _end(tree: Tree, id_: str) -> str:
     return f"{id_} ({leaf.severity}): {leaf.title}"
 
 
-def _leaf_fixes(page: Page, leaves: Sequence[Leaf], room: Room) -> None:
+def _leaf_fixes(page: Page, leaves: Sequence[Leaf], most: int) -> None:
     """Add what the document itself says to do about some leaves, then what usually helps."""
-    own = [action for action in tables().actions.values() if {leaf.of for leaf in leaves} & {*action.of}]
-    if own:
-        # Its source says when a document gives an advice: `Phase 19, Q1.4: log(0) in the loss`.
-        when = [action.source.partition(": ")[2] or action.source for action in own]
-        texts = zip(map(action_in_words, own), when, strict=True)
-        _list(page, "fixes", (f"{text} ({condition})" for text, condition in texts), room.most)
+    own = _advised_for({leaf.of for leaf in leaves})
+    # Its source says when a document gives an advice: `Phase 19, Q1.4: log(0) in the loss`.
+    texts = [f"{action_in_words(action)} ({action.source.partition(': ')[2] or action.source})" for action in own]
+    if texts:
+        _list(page, "fixes", texts, most)
         return
     told = [leaf for leaf in leaves if leaf.severity.is_alarm] or leaves
-    usual = ((leaf.fix or next(map(action_in_words, usual_actions(leaf)), "")) for leaf in told)
-    fixes = dict.fromkeys(filter(None, usual))
-    _numbered(page, [*fixes], room.most)
+    usual = (leaf.fix or next(map(action_in_words, usual_actions(leaf)), "") for leaf in told)
+    _numbered(page, dict.fromkeys(filter(None, usual)), most)
+
+
+def _advised_for(nodes: set[str]) -> list[Remedy]:
+    """Return what a document itself says to do about some of its nodes."""
+    return [action for action in tables().actions.values() if not nodes.isdisjoint(action.of)]
 
 
 def usual_causes(leaf: Leaf) -> list[Cause]:
@@ -285,7 +276,7 @@ def usual_causes(leaf: Leaf) -> list[Cause]:
 
 def usual_actions(leaf: Leaf) -> list[Remedy]:
     """Return what its own document says to do about a finding and what usually helps, by how much it helps."""
-    own = [row for row in tables().actions.values() if leaf.of in row.of]
+    own = _advised_for({leaf.of})
     p = {row.id: row.explains[leaf.kind] for row in usual_causes(leaf)}
 
     def help_of(row: Remedy) -> float:
@@ -301,26 +292,23 @@ def action_in_words(action: Remedy) -> str:
     return plain(words.replace(RESTART, "Go back to the checkpoint that the report names"))
 
 
-def _group(page: Page, tree: Tree, node: Group, room: Room) -> None:
+def _group(page: Page, tree: Tree, node: Group, most: int) -> None:
     leaves = [leaf for leaf in tree.leaves.values() if leaf.of == node.id]
-    rule = node.rule.format_map(fact_params(tree))
-    field(page, "why", _sentences(node.why, room.most))
-    field(page, "rule", _sentences(rule if room.full else _LITERAL.sub("", rule), room.most))
-    _list(page, "holds", (_end(tree, leaf.id) for leaf in leaves), room.most)
-    _leaf_fixes(page, leaves, room)
+    _why_and_rule(page, node.why, node.rule.format_map(fact_params(tree)), most)
+    _list(page, "holds", (_end(tree, leaf.id) for leaf in leaves), most)
+    _leaf_fixes(page, leaves, most)
 
 
-def _leaf(page: Page, tree: Tree, node: Leaf, room: Room) -> None:
+def _leaf(page: Page, tree: Tree, node: Leaf, most: int) -> None:
     field(page, "means", node.why)
-    _list(page, "causes", (f"{cause.says} ({cause.id})" for cause in usual_causes(node)), room.most)
-    actions = [*([node.fix] if node.fix else []), *map(action_in_words, usual_actions(node))]
-    _numbered(page, actions, room.most)
+    _list(page, "causes", (f"{cause.says} ({cause.id})" for cause in usual_causes(node)), most)
+    _numbered(page, filter(None, (node.fix, *map(action_in_words, usual_actions(node)))), most)
     if node.restart:
         field(page, "restart", "from a checkpoint before it began; diagnose names the step")
     if node.escalate:
         field(page, "if not", f"{node.escalate}: {tree.leaves[node.escalate].title} (--applied {node.of})")
-    if not room.full:
-        _list(page, "see", (reference_to(tree, link) for link in node.see), min(room.most, SEEN))
+    if most != FULL:
+        _list(page, "see", (reference_to(tree, link) for link in node.see), min(most, SEEN))
         return
     # The leaves that a reassuring one gives way to.
     reasons = {node.unproven: "without progress in the log", node.near: "where something came near its limit"}
@@ -329,23 +317,23 @@ def _leaf(page: Page, tree: Tree, node: Leaf, room: Room) -> None:
     field(page, "page", node.page)
 
 
-def _cause(page: Page, _tree: Tree, node: Cause, room: Room) -> None:
+def _cause(page: Page, _tree: Tree, node: Cause, most: int) -> None:
     ordered = sorted(node.evidence.items(), key=lambda pair: -pair[1])
-    for head, way in (("for it", True), ("against it", False)):
-        texts = [f"{condition_in_words(text)}: ×{much:g}" for text, much in ordered if (much > 1) is way]
-        _list(page, head, texts if way else texts[::-1], room.most)
-    field(page, "proof", *map(condition_in_words, node.proof))
+    texts = {text: f"{condition_in_words(text)}: ×{much:g}" for text, much in ordered}
+    _list(page, "for it", [texts[text] for text, much in ordered if much > 1], most)
+    _list(page, "against it", [texts[text] for text, much in reversed(ordered) if much <= 1], most)
+    _list(page, "proof", map(condition_in_words, node.proof), most)
     field(page, "explains", ", ".join(f"{kind} ({share:.0%})" for kind, share in node.explains.items()))
     helped = [row for row in tables().actions.values() if node.id in row.helps]
     helped.sort(key=lambda row: -row.helps[node.id])
-    _list(page, "what helps", (f"{action_in_words(row)} ({row.id})" for row in helped), room.most)
+    _list(page, "what helps", (f"{action_in_words(row)} ({row.id})" for row in helped), most)
     field(page, "log", ", ".join(node.log))
 
 
-def _action(page: Page, _tree: Tree, node: Remedy, room: Room) -> None:
+def _action(page: Page, _tree: Tree, node: Remedy, most: int) -> None:
     field(page, "costs", node.costs)
     field(page, "asks", node.ask)
-    _list(page, "answers", (f"{answer}: {', '.join(left)}" for answer, left in node.splits.items()), room.most)
+    _list(page, "answers", (f"{answer}: {', '.join(left)}" for answer, left in node.splits.items()), most)
     field(page, "helps", ", ".join(f"{name} ({much:.0%})" for name, much in node.helps.items()))
     field(page, "harms", ", ".join(node.harms))
     field(page, "never", *map(condition_in_words, node.never))
@@ -399,7 +387,7 @@ def condition_in_words(text: str) -> str:
     ('precision is fp16', 'Q2.3 answers lr jump')
     """
     found = condition(text)
-    name, value = found.name.removeprefix(CONTEXT).removeprefix(SETTING), found.value.replace("_", " ")
+    name, value = found.name.removeprefix(CONTEXT).removeprefix(CONFIG), found.value.replace("_", " ")
     measure = (measure_named(name) or MEASURES.get(name)) if name == found.name else None
     if measure is None:
         return f"{name} {'answers' if name[:1].isupper() else _SIGNS[found.compare]} {value}"

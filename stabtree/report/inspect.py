@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping
+import json
 from typing import TYPE_CHECKING, Any
 
-from msgspec.structs import asdict
+import msgspec
 
 from stabtree.common.errors import StabtreeError
 from stabtree.common.lazy import np
@@ -15,19 +14,20 @@ from stabtree.common.text import clean, first_few
 from stabtree.context.find import context_of
 from stabtree.context.model import as_dict
 from stabtree.diagnosis.account import AccountEntry, Fate, account, broken_values
-from stabtree.judging.settings import FILE, KEYS, SHARED, Settings
-from stabtree.judging.verdict import Acceptance, KnownFindings
-from stabtree.loaders.assemble.run import replaced_rows
+from stabtree.judging.settings import FILE, KEYS, SHARED
 from stabtree.report.contract import SCHEMA
-from stabtree.report.json import fingerprint, picked
+from stabtree.report.json import fingerprint, picked, plain
 from stabtree.report.page import QUIET, Page, styled
+from stabtree.report.trees import shown_value
 from stabtree.report.words import identity, missing, unknown_parts
 from stabtree.tree.model import Severity
 from stabtree.tree.params import fact_params, known
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
+    from stabtree.judging.settings import Settings
+    from stabtree.judging.verdict import KnownFindings
     from stabtree.loaders.paths.load import Contents
     from stabtree.report.page import Piece
     from stabtree.run import ColumnUse, FileUse, Run, Series
@@ -39,10 +39,8 @@ SKIPPED_SHOWN = 8
 LIST_SHOWN = 12
 KEY_WIDTH = 11
 FATE_WIDTH = 13
-GAPS = "Gaps (an empty cell is often a NaN)"
 LOSSES = "What could be the training loss (--column loss=NAME takes another one)"
 MISSING = "Not checkable in this run; to change that, log"
-ENTRY = ("kind", "name", "fate", "count", "reason", "first", "path")
 UNSET: dict[str, Any] = {"fail_on": [str(Severity.WARNING)], "accept_partial": False}  # others have none
 COLUMN = ("name", "metric", "role", "why", "logged", "first", "last", "nonfinite", "misread")
 
@@ -62,30 +60,12 @@ def inspect_text(run: Run, *, width: int = 100, color: bool = False) -> str:
         _fact(page, "not known", [(", ".join(unknown), "dim")])
     _list(page, LOSSES, run.loss_ranking.in_words)
     _steps(page, run)
-    resumes = [
-        f"The log went back from step {resume.from_step:,} to {resume.to_step:,}:"
-        f" the later rows replace {replaced_rows(resume)}."
-        for resume in run.resumes
-    ]
-    gaps = []
-    for gap in run.gaps:
-        end = "the end" if gap.at_end else f"{gap.last_step:,}"
-        gaps.append(f"{gap.metric} is missing in {gap.rows:,} rows, from step {gap.first_step:,} to {end}.")
-    _list(page, "Resumes", resumes)
-    _list(page, GAPS, gaps)
-    skipped = []
-    for source in run.sources:
-        prefix, shown = f"{source.path}, " if len(run.sources) > 1 else "", source.skipped[:SKIPPED_SHOWN]
-        skipped += [f"{prefix}line {skip.line:,} {skip.reason}." for skip in shown]
-        if source.skipped_count > SKIPPED_SHOWN:
-            skipped.append(f"{prefix}{source.skipped_count - len(shown):,} more lines.")
-    _list(page, "Skipped lines", skipped)
     page.heading("Account")
-    entries = account(run)
     for fate in Fate:
-        for place, part in enumerate(_of_fate(fate, [entry for entry in entries if entry.fate is fate], run.unit)):
-            head = "" if place else str(fate)
+        head = str(fate)
+        for part in _of_fate(fate, [entry for entry in account(run) if entry.fate is fate], run.unit):
             page.line((f"{head:<{FATE_WIDTH}}", "dim"), (part, ""), indent=1, hanging=FATE_WIDTH)
+            head = ""
     _list(page, "Notes", run.notes)
     _list(page, MISSING, [text for _, text in missing(run)])
     return page.text()
@@ -129,24 +109,29 @@ def inspect_dict(run: Run) -> dict[str, Any]:
             }
             for metric, series in run.series.items()
         ],
-        "loss_candidates": [picked(column, "column", "points", "why") for column in run.loss_ranking.candidates],
+        "loss_candidates": _plain(run.loss_ranking.candidates),
         "ranks": list(run.ranks),
         "config": {key: picked(setting, "value", "source") for key, setting in run.config.items()},
-        "gaps": [picked(gap, *gap.__struct_fields__) for gap in run.gaps],
-        "resumes": [picked(resume, *resume.__struct_fields__) for resume in run.resumes],
+        "gaps": _plain(run.gaps),
+        "resumes": _plain(run.resumes),
         "sources": [
             {
                 **picked(source, "path", "format", "rows", "steps_from", "restarts"),
                 "columns": [picked(use, *COLUMN) for use in source.columns],
-                "skipped": [picked(skip, "line", "reason") for skip in source.skipped],
+                "skipped": _plain(source.skipped),
                 **picked(source, "skipped_count", "lost_share"),
             }
             for source in run.sources
         ],
         "missing": [{"metric": name, "log": text} for name, text in missing(run)],
-        "account": [picked(entry, *ENTRY) for entry in account(run)],
+        "account": _plain(account(run)),
         "notes": list(run.notes),
     }
+
+
+def _plain(items: Sequence[object]) -> Any:
+    """Return structs as plain values."""
+    return msgspec.to_builtins(items, enc_hook=plain)
 
 
 def _source(page: Page, source: FileUse, *, same: bool) -> None:
@@ -162,17 +147,16 @@ def _source(page: Page, source: FileUse, *, same: bool) -> None:
     if same:
         _fact(page, "columns", [("as in the first file", "dim")])
         return
-    used = [use for use in source.columns if use.metric]
+    used, ignored = [use for use in source.columns if use.metric], dict[tuple[str, str], list[str]]()
     page.blank()
     _columns(page, used[:USED_SHOWN])
     if used[USED_SHOWN:]:
         page.line((f"and {len(used) - USED_SHOWN:,} more columns like these", "dim"), indent=1)
-    # The ignored columns, grouped by role and reason; those that are worth a look first.
-    ignored = [use for use in source.columns if not use.metric]
-    groups = Counter((use.role, use.why) for use in ignored)
-    for (role, why), _ in sorted(groups.items(), key=lambda item: item[1]):
-        names = first_few([use.name for use in ignored if (use.role, use.why) == (role, why)], IGNORED_SHOWN, 2000)
-        _fact(page, "ignored", [(names, ""), (f"  ({role}: {why})", "dim")])
+    for use in source.columns:
+        if not use.metric:
+            ignored.setdefault((use.role, use.why), []).append(use.name)
+    for (role, why), names in sorted(ignored.items(), key=lambda item: len(item[1])):  # worth a look: few of a kind
+        _fact(page, "ignored", [(first_few(names, IGNORED_SHOWN, 2000), ""), (f"  ({role}: {why})", "dim")])
 
 
 def _columns(page: Page, uses: Sequence[ColumnUse]) -> None:
@@ -182,20 +166,30 @@ def _columns(page: Page, uses: Sequence[ColumnUse]) -> None:
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style=QUIET)
     for title in ("column", "read as", "role"):
         table.add_column(title, overflow="fold")
-    misread = any(use.misread for use in uses)
-    for title in ("values", "first", "last", "not finite", *(["misread"] if misread else [])):
+    counts = ["not finite"]
+    if any(use.misread for use in uses):
+        counts.append("misread")
+    for title in ("values", "first", "last", *counts):
         table.add_column(title, justify="right", no_wrap=True)
     for use in uses:
-        counts = [use.nonfinite, use.misread] if misread else [use.nonfinite]
-        name = "=" if use.metric == use.name else str(use.metric)
-        metric = (f"{name} ({use.why})", "id") if use.why else (name, "dim" if name == "=" else "id")
+        metric = (str(use.metric), "id")
+        if use.metric == use.name:
+            metric = ("=", "dim")
+        if use.why:
+            metric = (f"{metric[0]} ({use.why})", "id")
         cells: list[Piece] = [(use.name, ""), metric, (use.role, "dim"), (f"{use.logged or 0:,}", "")]
-        for value in (use.first, use.last):
-            shown = "–" if value is None or use.metric == "batch_id" else f"{value:.6g}"
-            cells.append((f"{value:,.0f}" if value is not None and use.metric == "step" else shown, ""))
-        cells += [(f"{count:,}", "mark") if count else ("·", "dim") for count in counts]
+        cells += [(_end(use, value), "") for value in (use.first, use.last)]
+        for count in (use.nonfinite, use.misread)[: len(counts)]:
+            cells.append((f"{count:,}", "mark") if count else ("·", "dim"))
         table.add_row(*(styled([cell]) for cell in cells))
     page.add(Padding(table, (0, 0, 0, 1)))
+
+
+def _end(use: ColumnUse, value: float | None) -> str:
+    """Return the first or last value of a column; none of hashes."""
+    if value is None or use.metric == "batch_id":
+        return "–"
+    return f"{value:,.0f}" if use.metric == "step" else f"{value:.6g}"
 
 
 def _steps(page: Page, run: Run) -> None:
@@ -204,9 +198,10 @@ def _steps(page: Page, run: Run) -> None:
         # What the steps were read from, and in parentheses what it means where they go back.
         origin = clean(", ".join(dict.fromkeys(source.steps_from for source in run.sources)), 60)
         meanings = "; ".join(dict.fromkeys(clean(source.restarts, 200) for source in run.sources if source.restarts))
-        span = f"{run.first_step:,} to {run.last_step or 0:,}"
-        whence = f", from {origin} ({meanings})" if meanings else f", from {origin}"
-        _fact(page, "range", [(span, "number"), (whence, "")])
+        pieces = [(f"{run.first_step:,} to {run.last_step or 0:,}", "number"), (f", from {origin}", "")]
+        if meanings:
+            pieces.append((f" ({meanings})", ""))
+        _fact(page, "range", pieces)
     by_interval: dict[str, dict[str, None]] = {}
     for metric, series in run.series.items():
         group, slash, _ = metric.partition("/")
@@ -215,12 +210,13 @@ def _steps(page: Page, run: Run) -> None:
         _fact(page, "logged", [(every, ""), (f": {', '.join(names)}", "dim")])
     if run.ranks:
         _fact(page, "ranks", [(f"{len(run.ranks)}: {', '.join(list(run.ranks)[:LIST_SHOWN])}", "")])
-    if run.config:
+    places: dict[str, list[str]] = {}
+    for key, setting in run.config.items():
+        places.setdefault(setting.source, []).append(f"{key}={_setting(setting.value)}")
+    if places:
         page.heading("Configuration")
-    for place in dict.fromkeys(setting.source for setting in run.config.values()):
-        settings = [(key, value.value) for key, value in run.config.items() if value.source == place]
-        text = " · ".join(f"{key}={_setting(value)}" for key, value in settings)
-        page.line((text, ""), (f"  from {place}", "dim"), indent=1, hanging=2)
+    for place, texts in places.items():
+        page.line((" · ".join(texts), ""), (f"  from {place}", "dim"), indent=1, hanging=2)
 
 
 def interval(series: Series) -> str:
@@ -229,8 +225,9 @@ def interval(series: Series) -> str:
         return "once"
     intervals = np.diff(series.steps)
     usual = int(median(intervals))
-    even = float(np.mean(intervals == usual))
-    every = "every step" if usual == 1 else f"every {usual:,} steps"
+    every, even = f"every {usual:,} steps", float(np.mean(intervals == usual))
+    if usual == 1:
+        every = "every step"
     if even < 0.9:
         return f"about {every}, unevenly"
     return every if even == 1 else f"{every}, mostly"
@@ -239,7 +236,7 @@ def interval(series: Series) -> str:
 def _setting(value: object) -> str:
     if isinstance(value, tuple):
         return first_few(value, LIST_SHOWN, 2000)
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return shown_value(value)
 
 
 def _of_fate(fate: Fate, entries: Sequence[AccountEntry], unit: str) -> Iterator[str]:
@@ -249,8 +246,11 @@ def _of_fate(fate: Fate, entries: Sequence[AccountEntry], unit: str) -> Iterator
         yield f"{len(series):,} series: {first_few(series, IGNORED_SHOWN)}"
     lines = [entry for entry in entries if entry.kind == "lines"]
     for entry in lines[:SKIPPED_SHOWN]:
-        where = f"line {entry.first:,}" if entry.first else "further lines"
-        where += f" and {entry.count - 1:,} like it" if entry.first and entry.count > 1 else ""
+        where, more = "further lines", entry.count - 1
+        if entry.first:
+            where = f"line {entry.first:,}"
+        if entry.first and more:
+            where += f" and {more:,} like it"
         yield f"{where}: {entry.name}"
     if lines[SKIPPED_SHOWN:]:
         yield f"and {len(lines) - SKIPPED_SHOWN:,} more kinds of lines"
@@ -281,25 +281,17 @@ def effective_settings(
         trees: the trees, each with the file that it is from, empty for one that is shipped.
         baseline: the findings that the settings accept.
     """
-    keys: dict[str, Any] = {}
-    for key in (key for key in KEYS if key != "set"):
-        value = getattr(settings, key)
-        if isinstance(value, tuple):
-            value = [asdict(item) if isinstance(item, Acceptance) else item for item in value]
-        elif isinstance(value, Mapping):
-            value = dict(value)
+    keys, given = {}, msgspec.to_builtins(settings, enc_hook=str)
+    for key in KEYS:
+        value = given[key]
         keys[key] = {"value": value or UNSET.get(key), "from": settings.source if value else "default"}
-    facts = fact_params(trees[0][1]).items()
-    shipped = {f"{id_}.{name}": value for id_, params in facts for name, value in params.items()}
-    for _, tree in reversed(trees):
-        for node in tree.questions.values():
-            shipped |= {f"{node.id}.{name}": value for name, value in known(tree, node).items()}
+    del keys["set"]
     return {
         "schema": 1,
         "file": settings.source or None,
         "keys": keys,
         "set": {
-            key: {"value": value, "shipped": shipped.get(key), "from": settings.source}
+            key: {"value": value, "shipped": _shipped(trees, key), "from": settings.source}
             for key, value in settings.set.items()
         },
         "accepted": baseline.count if baseline else 0,
@@ -310,36 +302,33 @@ def effective_settings(
     }
 
 
+def _shipped(trees: Sequence[tuple[str, Tree]], key: str) -> object:
+    """Return what a parameter of a question or a fact is where nobody sets it."""
+    id_, _, name = key.rpartition(".")
+    given = [known(tree, tree.questions[id_]) for _, tree in trees if id_ in tree.questions]
+    return next(iter([*given, fact_params(trees[0][1]).get(id_, {})])).get(name)
+
+
 def config_text(effective: Mapping[str, Any], *, width: int = 100, color: bool = False) -> str:
     """Return the effective settings, a line a key with where it is from, then the trees with their hashes."""
     page = Page(width=width, color=color)
     title = f"No settings: neither {FILE} nor [tool.stabtree] of {SHARED} is in the working directory"
-    page.line((f"Settings of {effective['file']}" if effective["file"] else title, "heading"))
-    page.blank()
-    rows = [(key, item["from"], _value(key, item["value"])) for key, item in effective["keys"].items()]
+    if effective["file"]:
+        title = f"Settings of {effective['file']}"
+    page.line((title, "heading"))
+    rows = [(key, item["from"], _value(item["value"])) for key, item in effective["keys"].items()]
     for key, item in effective["set"].items():
-        changed = f"{_value('', item['value'])} (shipped: {_value('', item['shipped'])})"
-        rows.append((f"set.{key}", item["from"], changed))
-    _table(page, rows)
-    page.heading("Trees, and the hash of what each says")
-    trees = effective["trees"]
-    _table(page, [(it["name"], it["sha256"][:12], it["file"] or f"shipped, {it['version']}") for it in trees])
+        rows.append((f"set.{key}", item["from"], f"{_value(item['value'])} (shipped: {_value(item['shipped'])})"))
+    trees = [(it["name"], it["sha256"][:12], it["file"] or f"shipped, {it['version']}") for it in effective["trees"]]
+    for heading, table in (("Keys", rows), ("Trees, and the hash of what each says", trees)):
+        page.heading(heading)
+        widths = tuple(max(len(page.plain(row[column])) for row in table) + 2 for column in (0, 1))
+        page.rows([list(zip(row, ("id", "dim", ""), strict=True)) for row in table], indent=2, widths=widths)
     return page.text()
 
 
-def _table(page: Page, rows: Sequence[tuple[str, str, str]]) -> None:
-    widths = tuple(max(len(page.plain(row[column])) for row in rows) + 2 for column in (0, 1))
-    page.rows([list(zip(row, ("id", "dim", ""), strict=True)) for row in rows], indent=2, widths=widths)
-
-
-def _value(key: str, value: Any) -> str:
-    """Return a value as a person reads it."""
-    if value is None:
-        return "-"
-    if key == "accept" and value:
-        return "; ".join(f"{Acceptance(**item)}: {item['reason']}" for item in value)
-    if isinstance(value, dict):
-        return ", ".join(f"{name} = {item}" for name, item in value.items())
-    if isinstance(value, list):
-        return ", ".join(value)
-    return str(value).lower() if isinstance(value, bool) else clean(value)
+def _value(value: Any) -> str:
+    """Return a value as JSON, without the quotes around a text or a list of one."""
+    if isinstance(value, list | tuple) and len(value) == 1:
+        return _value(value[0])
+    return "-" if value is None else clean(json.dumps(value, ensure_ascii=False)).strip('"')

@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Sequence
 from enum import StrEnum
 from functools import cache
+from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_type_hints
 
 import msgspec
@@ -57,19 +58,14 @@ def inert(text: str) -> str:
     return _HIDDEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
-def number(value: float | None) -> float | None:
-    """Return a number fit for JSON: None where it is not finite."""
-    return float(value) if value is not None and math.isfinite(value) else None
-
-
 def plain(value: Any) -> Any:
-    """Return a value fit for JSON; computed ones are often numbers of numpy."""
+    """Return a value fit for JSON: a number of numpy as Python's, None for one that is not finite."""
     if isinstance(value, tuple):
         return list(value)
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float):
-        return number(value)
+        return value if math.isfinite(value) else None
     return str(value) if isinstance(value, StrEnum) else value
 
 
@@ -109,8 +105,8 @@ OF_OTHER_NAMES: dict[type[contract.JsonPart], Callable[[Any], dict[str, Any]]] =
     contract.EvidencePart: lambda item: {
         "metric": item.metric or None,
         "steps": [int(step) for step in item.steps],
-        "observed": number(item.observed),
-        "threshold": number(item.threshold),
+        "observed": plain(item.observed),
+        "threshold": plain(item.threshold),
     },
     contract.VisitPart: lambda visit: {
         "id": visit.question.id,
@@ -131,7 +127,7 @@ OF_OTHER_NAMES: dict[type[contract.JsonPart], Callable[[Any], dict[str, Any]]] =
         "kind": judged.cause.wider,
         "text": judged.cause.says,
         "state": str(judged.state).replace(" ", "_"),
-        "p": number(judged.p),
+        "p": plain(judged.p),
     },
     contract.ActionPart: lambda action: {
         "branches": [contract.BranchPart(answer, do) for answer, do in action.branches],
@@ -160,9 +156,10 @@ def to_json(diagnosis: Diagnosis, _options: RenderOptions = DEFAULT_OPTIONS) -> 
 
 def to_dict(diagnosis: Diagnosis) -> dict[str, Any]:
     """Return the diagnosis as plain values."""
-    run = diagnosis.run
+    run, tree = diagnosis.run, diagnosis.tree
     ignored = [_finding(finding, run, ignored=True) for finding in diagnosis.ignored]
-    answers, accepted = diagnosis.answer_notes, diagnosis.acceptance_notes
+    overrides = {id_: {key: plain(value) for key, value in given.items()} for id_, given in diagnosis.overrides.items()}
+    notes = (diagnosis.answer_notes, diagnosis.acceptance_notes, unexplained(run), diagnosis.setting_notes, run.notes)
     document = taken(
         contract.DiagnosisPart,
         diagnosis,
@@ -178,20 +175,13 @@ def to_dict(diagnosis: Diagnosis) -> dict[str, Any]:
             inputs=run.inputs or [Input(source.path, reason="not asked for") for source in run.sources],
         ),
         context=as_dict(context_of(run)),
-        head=[text for text in (headline(diagnosis), "".join(other_half(diagnosis))) if text],
-        tree=diagnosis.tree.name,
-        rules=taken(  # by which the same can be asked again
-            contract.RulesPart,
-            diagnosis,
-            version=diagnosis.tree.version,
-            sha256=fingerprint(diagnosis.tree),
-            set={
-                id_: {key: plain(value) for key, value in given.items()} for id_, given in diagnosis.overrides.items()
-            },
-        ),
+        head=list(filter(None, (headline(diagnosis), "".join(other_half(diagnosis))))),
+        tree=tree.name,
+        # By which the same can be asked again.
+        rules=contract.RulesPart(tree.version, fingerprint(tree), diagnosis.literal, overrides),
         findings=[*(_finding(finding, run) for finding in diagnosis.findings), *ignored],
         further=[[taken(contract.VisitPart, visit) for visit in visits] for visits in diagnosis.further],
-        notes=[*answers, *accepted, *unexplained(run), *diagnosis.setting_notes, *run.notes],
+        notes=list(chain.from_iterable(notes)),
         account=account(run),
     )
     return _as_dict(document)
@@ -221,15 +211,9 @@ def _finding(finding: Incident, run: Run, *, ignored: bool = False) -> contract.
     return taken(
         contract.FindingPart,
         finding,
-        id=leaf.id,
-        of=leaf.of,
-        kind=leaf.kind,
+        **picked(leaf, "id", "of", "kind", "severity", "title", "why", "see"),
         actions=do_now(finding),
-        severity=leaf.severity,
-        title=leaf.title,
-        why=leaf.why,
         onset_time=time.isoformat() if time else None,
-        see=leaf.see,
         page=leaf.page or None,
         ignored=ignored,
     )

@@ -6,21 +6,20 @@ Text from outside stays what it is, whatever it holds.
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from stabtree.common.text import clean, inert
-from stabtree.diagnosis.result import STRONG
 from stabtree.report.model import Report
 from stabtree.report.outputs import DEFAULT_OPTIONS, RenderOptions
 from stabtree.report.page import BADGES, asset
-from stabtree.report.sections import BULLET, cause_entry, path, sections, to_do
+from stabtree.report.sections import BULLET, COURSE, Item, other_entry, sections, to_do
 from stabtree.report.words import accepted_notes, logged_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from stabtree.diagnosis.result import Diagnosis
-    from stabtree.report.sections import Item
 
 LONGEST = 1000
 GAP = "&#8203;"  # of no width: what would call a person or an issue by name is two words then, and looks the same
@@ -120,42 +119,34 @@ def _entry(entry: Item) -> str:
 
 
 MARK = "**To fill in:**"
-MAX_FOLLOW_UPS = 5
 
 
 def postmortem(diagnosis: Diagnosis, options: RenderOptions = DEFAULT_OPTIONS) -> str:
     """Return a post-mortem that is filled in with what the log says; what only people know is left for them."""
-    report = Report(diagnosis, options.exit_code)
-    finding, run = report.finding, diagnosis.run
+    report, run = Report(diagnosis, options.exit_code), diagnosis.run
+    topics = defaultdict(str, {topic.title: _entries(topic.entries) for topic in sections(report)})
     rows = [("Run", escape(report.facts)), ("Verdict", f"{BADGES[report.badge].word}: {escape(report.title)}")]
-    happened = [(item.step, item.sentence + " (first)" * item.first) for item in report.events]
-    seen = [item.text for item in (*finding.evidence, *finding.precursors)] if finding else []
-    if finding and finding.onset_step is not None:
-        time = logged_at(run, finding.onset_step)
-        at = f"{finding.unit} {finding.onset_step:,}" + (f", {time:%Y-%m-%d %H:%M:%S} UTC" if time else "")
-        rows.append(("Onset", at))
-        happened.append((finding.onset_step, f"onset: {finding.leaf.title}"))
-    if finding and finding.restart:
-        rows.append((f"{finding.unit.capitalize()}s to run again", f"{finding.restart.lost_steps:,}"))
-    if run.last_step is not None:
-        happened.append((run.last_step, "the log ends"))
+    for finding in filter(None, [report.finding]):
+        if finding.onset_step is not None:
+            time, at = logged_at(run, finding.onset_step), f"{finding.unit} {finding.onset_step:,}"
+            if time:
+                at += f", {time:%Y-%m-%d %H:%M:%S} UTC"
+            rows.append(("Onset", at))
+        if finding.restart:
+            rows.append((f"{finding.unit.capitalize()}s to run again", f"{finding.restart.lost_steps:,}"))
     rows += [("Author, date", f"{MARK} who wrote this, and when"), ("Status", f"{MARK} open, fixed or closed")]
-    first = next(iter(report.causes), None)
     files = [f"read from {source.path} ({source.format}, {source.rows:,} rows)" for source in run.sources]
-    logs = [f"Log {item.text}: {item.how}" for item in report.open if item.how]
-    others = [f"Look at {item.leaf.id}: {item.leaf.title}" for item in report.also]
-    happened.sort(key=lambda item: item[0])
+    logs = [Item(f"Log {item.text}: {item.how}") for item in report.open if item.how]
     text = asset("postmortem.md").format(
         title=escape(report.title),
         mark=MARK,
         summary=table(("", ""), rows),
         meaning="\n\n".join(filter(None, [*_beside_the_title(report), escape(report.meaning)])),
-        timeline=listed(f"{run.unit} {step:,}: {escape(text)}" for step, text in happened),
-        evidence=f"{listed(map(escape, [*dict.fromkeys(seen), *files]))}\n\n{_entries(path(report))}",
-        state=f"{escape(first.state)}: {escape(first.cause.says)}" if first and first.state in STRONG else "not known",
-        causes=_entries(map(cause_entry, report.causes)),
+        timeline=topics[COURSE],
+        evidence=f"{listed(map(escape, files))}\n\n{topics['Path']}",
+        causes=topics["Causes"],
         do_now=_entries(to_do(report), "- [ ]"),
-        prevention=listed(escape(f"The NaN monitor {sentence}.") for sentence in report.monitor[:1]),
-        follow_ups=listed(map(escape, [*others, *logs[:MAX_FOLLOW_UPS]]), "- [ ]"),
+        prevention=topics["NaN monitor"],
+        follow_ups=_entries([*map(other_entry, report.also), *logs], "- [ ]"),
     )
     return re.sub("\n{3,}", "\n\n", text)

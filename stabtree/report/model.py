@@ -33,7 +33,6 @@ from stabtree.report.words import (
     plainly,
     restart_brief,
     ticks,
-    unchecked,
 )
 from stabtree.tree.model import Severity
 
@@ -77,64 +76,67 @@ class Report:
         facts: the run in a line: steps, precision, optimizer, rate, file.
         quoted: the rows that show it; None where none do.
         plainly: whether the trouble is over, or what to doubt about the finding; may be empty.
+        why: what the finding means.
+        meaning: the same after whether it is over and what followed.
+        node: the node of the finding, as Q3.4; empty where there is none.
+        causes: the causes to tell, likeliest first, and last one that the log speaks against.
+        undecided: a sentence where the log does not tell the causes apart; else empty.
+        log_next: what to log, since it would tell the causes apart; empty where nothing is wrong.
+        how_to_log: how to log each of that.
         other_half: how the run ended or what state the model was in, whichever the title leaves out, after its word.
         earlier: what came before the finding and may have started it; may be empty.
         also: further findings, worst first; mere notes only where nothing worse was found.
         notes: how many notes are not among them.
         events: what happened around the onset, by step.
+        misread: how the log was misread, and what helps; empty where it was not.
+        careful: the word before what was misread; none where the title says it.
         unexplained: what was logged and no question reads, in sentences: values that are not finite, lines not read.
-        unchecked: how many questions have no answer; empty where all have one.
         monitor: what the NaN monitor would have done, in sentences; empty where the loss is finite throughout.
         ticks: the numbered sections, and what became of each.
     """
+
+    quoted: Quoted | None = None
+    causes: tuple[JudgedCause, ...] = ()
+    how_to_log: tuple[str, ...] = ()
+    monitor: tuple[str, ...] = ()
+    plainly = why = meaning = node = undecided = log_next = earlier = misread = ""
+    _doubtful = False
 
     def __init__(self, diagnosis: Diagnosis, exit_code: int | None = None) -> None:
         run, finding = diagnosis.run, main_finding(diagnosis)
         self.diagnosis, self.finding, self.exit_code = diagnosis, finding, exit_code
         self.verdict, self.badge, self.title = str(diagnosis.verdict), badge(diagnosis), headline(diagnosis)
         self.other_half = other_half(diagnosis)
-        self.quoted: Quoted | None = None
-        self.plainly, self.earlier, self._doubtful = "", "", False
         with any_floats(run):
             self.facts, self.unexplained = facts(run), unexplained(run)
             if finding:
-                self.quoted, self.plainly = quoted(run, finding), plainly(run, finding)
-                self.earlier, self._doubtful = earlier(diagnosis, finding), bool(doubts(run, finding))
-        # Notes are named only beside notes.
-        notes_count = diagnosis.verdict == Severity.NOTE and not ignored_problems(diagnosis)
-        least = Severity.NOTE if notes_count else Severity.WARNING
+                self._tell(finding)
+        least = Severity.WARNING
+        if diagnosis.verdict == Severity.NOTE and not ignored_problems(diagnosis):
+            least = Severity.NOTE  # notes are named only beside notes
         others = [item for item in diagnosis.findings if item is not finding]
         self.also = tuple(item for item in others if item.leaf.severity.rank >= least.rank)
         self.notes = len(others) - len(self.also)
-        self.events, self.unchecked = diagnosis.timeline, unchecked(diagnosis)
-        monitor = diagnosis.monitor
-        self.monitor = tuple(monitor_sentences(monitor, run.unit)) if monitor is not None else ()
+        self.events = diagnosis.timeline
+        if diagnosis.misread:
+            self.misread = f"{diagnosis.misread}. {FIX_OF_MISREAD}"
+        self.careful = {UNKNOWN: ""}.get(self.verdict, "Careful: ")
+        if diagnosis.monitor is not None:
+            self.monitor = tuple(monitor_sentences(diagnosis.monitor, run.unit))
         self.ticks = tuple(ticks(diagnosis))
 
-    @property
-    def why(self) -> str:
-        """What the finding means."""
-        return self.finding.leaf.why if self.finding else ""
-
-    @property
-    def meaning(self) -> str:
-        """What the finding means, after whether it is over and what followed."""
-        return " ".join(filter(None, (self.plainly, self.why)))
-
-    @property
-    def node(self) -> str:
-        """The node of the finding, as Q3.4; empty where there is no finding."""
-        return self.finding.leaf.of if self.finding else ""
-
-    @property
-    def misread(self) -> str:
-        """How the log was misread, and what helps; empty where it was not."""
-        return f"{self.diagnosis.misread}. {FIX_OF_MISREAD}" if self.diagnosis.misread else ""
-
-    @property
-    def careful(self) -> str:
-        """The word before what was misread; none where the title says it."""
-        return "" if self.verdict == UNKNOWN else "Careful: "
+    def _tell(self, finding: Incident) -> None:
+        """Set what is said of a finding; without one it stays empty."""
+        run, why = self.diagnosis.run, "show the cause"
+        self.quoted, self.plainly = quoted(run, finding), plainly(run, finding)
+        self.earlier, self._doubtful = earlier(self.diagnosis, finding), bool(doubts(run, finding))
+        self.why, self.node, self.causes = finding.leaf.why, finding.leaf.of, finding.causes
+        self.meaning = " ".join(filter(None, (self.plainly, self.why)))
+        if finding.undecided:
+            self.undecided, why = "The log does not tell the causes apart.", "tell the causes apart"
+        if finding.is_alarm and finding.log_next:
+            self.log_next = f"{in_words(list(finding.log_next))}, to {why}"
+            self.how_to_log = tuple(map(how, finding.log_next))
 
     @property
     def log_notes(self) -> tuple[str, ...]:
@@ -164,51 +166,24 @@ class Report:
         if finding is None:
             return ()
         actions = do_now(finding, doubtful=self._doubtful)
-        second = next((item for item in self.also if self._must_be_fixed(item, finding)), None)
-        first = do_now(second)[:1] if second else ()
-        if second is None or not first or first[0].kind in {action.kind for action in actions}:
-            return actions
-        title = second.leaf.title
-        also = replace(first[0], text=f"Before the restart: {title[:1].lower()}{title[1:]}. {first[0].text}")
-        kept = actions[: MAX_TO_DO - 1]
-        last = [action for action in actions[MAX_TO_DO - 1 :] if action.strong]  # a restart is always named
-        return (*kept[: len(kept) - len(last)], also, *last)
+        for other in [item for item in self.also if self._must_be_fixed(item, finding)][:1]:
+            for first in do_now(other)[:1]:
+                if first.kind not in {action.kind for action in actions}:
+                    title = other.leaf.title
+                    text = f"Before the restart: {title[:1].lower()}{title[1:]}. {first.text}"
+                    last = [action for action in actions[MAX_TO_DO - 1 :] if action.strong]  # a restart is always named
+                    return (*actions[: MAX_TO_DO - 1 - len(last)], replace(first, text=text), *last)
+        return actions
 
     @staticmethod
     def _must_be_fixed(other: Incident, finding: Incident) -> bool:
         """Whether a further finding is a crash or what it hides, or a critical one that began before the main one."""
         if other.leaf.id in {item.leaf.id for item in finding.consequences}:
             return False
+        if ENDING in finding.leaf.events or ENDING in other.leaf.events:
+            return True
         begun, onset = other.onset_step, finding.onset_step
-        was_first = begun is not None and onset is not None and begun < onset
-        crashed = ENDING in finding.leaf.events or ENDING in other.leaf.events
-        return crashed or (was_first and other.leaf.severity is Severity.CRITICAL)
-
-    @property
-    def causes(self) -> tuple[JudgedCause, ...]:
-        """The causes to tell, likeliest first, and last one that the log speaks against."""
-        return self.finding.causes if self.finding else ()
-
-    @property
-    def undecided(self) -> str:
-        """A sentence where the log does not tell the causes apart; else empty."""
-        if self.finding is None or not self.finding.undecided:
-            return ""
-        return "The log does not tell the causes apart."
-
-    @property
-    def log_next(self) -> str:
-        """What to log, since it would tell the causes apart; empty where nothing is wrong."""
-        names = self.finding.log_next if self.finding and self.finding.is_alarm else ()
-        if not names:
-            return ""
-        why = "tell the causes apart" if self.finding and self.finding.undecided else "show the cause"
-        return f"{in_words(list(names))}, to {why}"
-
-    @property
-    def how_to_log(self) -> tuple[str, ...]:
-        """How to log each of that."""
-        return tuple(how(name) for name in (self.finding.log_next if self.finding and self.log_next else ()))
+        return begun is not None and onset is not None and begun < onset and other.leaf.severity is Severity.CRITICAL
 
     @cached_property
     def walks(self) -> tuple[Walk, ...]:
@@ -267,9 +242,9 @@ class Report:
         lacking = {miss.id: ", ".join(miss.metrics) for miss in self.diagnosis.missing}
         texts = []
         for section in (self.diagnosis.tree.section(id_) for id_, tick in self.ticks if tick is Tick.OPEN):
-            names = lacking.get(section.entry, "")
-            text = f"{section.title.lower().replace('nan', 'NaN')} not judged"
-            texts.append(f"{text}: log {names}" if names else text)
+            texts.append(f"{section.title.lower().replace('nan', 'NaN')} not judged")
+            if names := lacking.get(section.entry):
+                texts[-1] += f": log {names}"
         return "; ".join(texts)
 
     @property

@@ -11,8 +11,6 @@ import textwrap
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
-from msgspec import Struct
-
 from stabtree.common.answer import UNKNOWN
 from stabtree.common.text import clean, inert, to_ascii
 from stabtree.diagnosis.result import CauseState
@@ -20,7 +18,7 @@ from stabtree.judging.verdict import UNREAD
 from stabtree.tree.model import Severity
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable
 
     from rich.console import RenderableType
     from rich.text import Text
@@ -203,9 +201,6 @@ class Page:
         from rich.text import Text
 
         label, text = self._styled([head]), self._styled(pieces)
-        if label.cell_len > head_width or "\n" in label.plain:
-            self._grid([(label, text)], indent, (head_width,))
-            return
         # A grid of one row, laid out by hand: rich takes most of `explain` for making tables.
         label.pad_right(head_width - label.cell_len)
         label.pad_left(indent)
@@ -219,18 +214,14 @@ class Page:
 
     def rows(self, rows: Iterable[Iterable[Piece]], *, indent: int, widths: tuple[int, ...]) -> None:
         """Add rows of cells, the first columns of fixed widths, the last one wrapped in what is left."""
-        self._grid([tuple(self._styled([cell]) for cell in row) for row in rows], indent, widths)
-
-    def _grid(self, rows: Iterable[tuple[Text, ...]], indent: int, widths: tuple[int, ...]) -> None:
         from rich.padding import Padding
         from rich.table import Table
 
         grid = Table.grid(padding=0)
-        for width in widths:
+        for width in (*widths, max(20, self.width - indent - sum(widths))):
             grid.add_column(width=width)
-        grid.add_column(width=max(20, self.width - indent - sum(widths)))
         for row in rows:
-            grid.add_row(*row)
+            grid.add_row(*(self._styled([cell]) for cell in row))
         self.add(Padding(grid, (0, 0, 0, indent)))
 
     def heading(self, text: str) -> None:
@@ -283,60 +274,3 @@ def styled(pieces: Iterable[Piece]) -> Text:
     for piece, style in pieces:
         text.append(piece if piece.isprintable() else clean(piece, limit=2000), STYLES.get(style, style) or None)
     return text
-
-
-class Pane(Struct, frozen=True):
-    """A part of a screen.
-
-    Attributes:
-        name: what it is called in the order of folding.
-        forms: how to draw it, from the longest form to the shortest.
-        free: whether its lines don't count.
-        group: no empty line separates neighbours of one group; empty where it has none.
-    """
-
-    name: str
-    forms: tuple[Callable[[Page], None], ...]
-    free: bool = False
-    group: str = ""
-
-
-def fitted(blocks: Sequence[Pane], folds: Iterable[str], most: int, new_page: Callable[[], Page]) -> str:
-    """Return the blocks as one text, each folded no further than it takes to fit.
-
-    Args:
-        blocks: in their order on the screen.
-        folds: names of blocks; each time a name comes up, that block takes its next form.
-        most: how many lines there may be.
-        new_page: makes an empty page to draw on.
-    """
-
-    def draw(block: Pane) -> str:
-        page = new_page()
-        block.forms[forms[block.name]](page)
-        return page.text().strip("\n")
-
-    forms = {block.name: 0 for block in blocks}
-    drawn = {block.name: draw(block) for block in blocks}
-    named = {block.name: block for block in blocks}
-    counted = [block for block in blocks if not block.free]
-    for name in folds:
-        if _joined(counted, drawn).count("\n") <= most:
-            break
-        if name in named and forms[name] + 1 < len(named[name].forms):
-            forms[name] += 1
-            drawn[name] = draw(named[name])
-    return _joined(blocks, drawn)
-
-
-def _joined(blocks: Sequence[Pane], drawn: dict[str, str]) -> str:
-    text = last = ""
-    for block in blocks:
-        part = drawn[block.name]
-        if not part:
-            continue
-        if text:
-            text += "\n" if block.group and block.group == last else "\n\n"
-        text += part
-        last = block.group
-    return f"{text}\n"

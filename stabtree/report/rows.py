@@ -70,22 +70,21 @@ def quoted(run: Run, finding: Incident) -> Quoted | None:
     if onset is None or not shown:
         return None
     jumping = [series for series in shown if _jumps(series, onset)]
-    broken = (series for series in jumping if not np.isfinite(series.values[row_of(series.steps, onset)]).all())
-    lead = next(broken, next(iter(jumping), None)) or shown[0]
+    broken = [series for series in jumping if not np.isfinite(series.values[row_of(series.steps, onset)]).all()]
+    lead = [*broken, *jumping, *shown][0]
     at = int(lead.steps.searchsorted(onset))
     if at == len(lead):
         return None
     shown = [lead, *(series for series in shown if series is not lead)]
     notes = _notes(shown, at, finding, sharp=bool(jumping))
-    steps, ranks = sorted(notes), {step: rank for rank, step in enumerate(notes)}
+    steps, ranks = sorted(notes), list(notes)
     often = [series for series in shown if series is lead or float(np.isin(steps, series.steps).mean()) > 0.5]
-    columns = often[:MAX_COLUMNS]
-    lines = tuple(
-        QuotedLine(step, tuple(_cell(series, step) for series in columns), notes[step], step == onset, ranks[step])
-        for step in steps
-    )
+    columns, lines = often[:MAX_COLUMNS], []
+    for step in steps:
+        cells = tuple(_cell(series, step) for series in columns)
+        lines.append(QuotedLine(step, cells, notes[step], step == onset, ranks.index(step)))
     metrics = tuple(series.metric for series in columns)
-    return Quoted(finding.unit, metrics, lines, bool(jumping), few=len(lead) <= FEW_ROWS)
+    return Quoted(finding.unit, metrics, tuple(lines), bool(jumping), few=len(lead) <= FEW_ROWS)
 
 
 def _series(run: Run, finding: Incident) -> list[Series]:
@@ -128,15 +127,16 @@ def _notes(shown: Sequence[Series], at: int, finding: Incident, *, sharp: bool) 
     steps, last = lead.steps, len(lead) - 1
     onset = int(steps[at])
     values = bad_side(lead) * lead.values
-    best = finding.leaf.take is Take.BEST and bool(values[at] == values[np.isfinite(values)].min(initial=np.inf))
-    here = BEST if best else HERE
-    if onset != finding.onset_step:
-        here = FROM_HERE
     good, before = _before(lead, at, finding, sharp=sharp)
-    notes = {onset: here} | ({} if best else before)
+    notes = {onset: HERE} | before
+    if finding.leaf.take is Take.BEST and values[at] == values[np.isfinite(values)].min(initial=np.inf):
+        notes = {onset: BEST}
+    if onset != finding.onset_step:
+        notes[onset] = FROM_HERE
     if not np.isfinite(lead.values[at:]).any():
         after = last - at
-        notes[onset] = here + (f", and all {after:,} rows after it" if after > 1 else ", and the row after it" * after)
+        if after:
+            notes[onset] += f", and all {after:,} rows after it" if after > 1 else ", and the row after it"
         for series in shown[1:]:  # the last rows before it at which one was not finite between two rows that are
             bad = ~np.isfinite(series.values)
             sound = np.concatenate([[True], ~bad, [False]])
@@ -163,30 +163,23 @@ def _notes(shown: Sequence[Series], at: int, finding: Incident, *, sharp: bool) 
 
 def _before(lead: Series, at: int, finding: Incident, *, sharp: bool) -> tuple[int | None, dict[int, str]]:
     """Return the index of the last good row, None where none is known, and the rows before the onset to quote."""
-    notes: dict[int, str] = {}
-    moved, name = _first_move(lead, finding)
-    by_step = int(lead.steps[at]) - 1
-    if name:
-        notes[int(lead.steps[moved])] = f"{name} moved first"
-        by_step = int(lead.steps[moved]) - 1
+    notes, moved, name, before = dict[int, str](), at, "", ""
+    for event in [event for event in finding.departures if event.first][:1]:
+        row = int(lead.steps.searchsorted(event.step))
+        if row < at and event.metric not in (lead.metric, HASHES):
+            moved, name = row, event.metric
+            notes[int(lead.steps[row])] = f"{name} moved first"
+    by_step = int(lead.steps[moved]) - 1
     if finding.last_good_step is not None:
         by_step = min(by_step, finding.last_good_step)
     good = last_good_row(lead, by_step)
+    if sharp and not name:
+        before = BEFORE
     if good is not None and (sharp or name):
         notes.setdefault(int(lead.steps[good]), LAST_GOOD)
     if at:
-        notes.setdefault(int(lead.steps[at - 1]), BEFORE if sharp and not name else "")
+        notes.setdefault(int(lead.steps[at - 1]), before)
     return good, notes
-
-
-def _first_move(lead: Series, finding: Incident) -> tuple[int, str]:
-    """Return the row at which another series moved first, and that series; no name where none did."""
-    onset = finding.onset_step or 0
-    event = next((event for event in finding.departures if event.first and event.step < onset), None)
-    if event is None or event.metric in (lead.metric, HASHES):
-        return 0, ""
-    at = int(lead.steps.searchsorted(event.step))
-    return (0, "") if at == len(lead) or int(lead.steps[at]) >= onset else (at, event.metric)
 
 
 def _cell(series: Series, step: int) -> str:

@@ -2,33 +2,34 @@
 
 from __future__ import annotations
 
-import math
 import textwrap
-from functools import partial
-from typing import TYPE_CHECKING
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
 from stabtree.common.answer import NO, UNKNOWN
 from stabtree.common.figures import figure as number
-from stabtree.common.lazy import np
 from stabtree.common.text import clean, first_few, inert, to_ascii
 from stabtree.context.find import context_of
 from stabtree.diagnosis.account import not_read
 from stabtree.loaders.assemble.choice import ENOUGH
+from stabtree.measures.registry import finite
 from stabtree.report import words
 from stabtree.report.advice import add_actions
 from stabtree.report.model import Report
 from stabtree.report.outputs import DEFAULT_OPTIONS, RenderOptions
-from stabtree.report.page import BADGES, Pane, clipped, counted, fitted, in_lines, new_page, uncut
+from stabtree.report.page import BADGES, clipped, counted, in_lines, new_page, uncut
 from stabtree.report.plot import columns_for, figure, strips
 from stabtree.tree.model import Severity
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from stabtree.common.answer import Evidence
     from stabtree.diagnosis.result import Diagnosis, Visit
     from stabtree.report.page import Line, Page, Piece
+    from stabtree.report.plot import Figure
     from stabtree.report.rows import Quoted
     from stabtree.run import Run
 
@@ -38,24 +39,26 @@ MIN_WIDTH = 72  # columns for which the former holds
 STRIPS, ROWS_OF_PLOT = 2, 4
 MAX_PLOT = 100  # columns of the plot of `--full`
 INDENT = 2
-MORE = "more"  # the group of the lines below what to do
-CAUSES = ((3, 3), (3, 2), (2, 2), (2, 1), (1, 2))  # how many, and in how many lines each
-FOLDS = (
-    *("causes", "also", "causes", "meaning", "rows", "path", "meaning", "causes", "rows"),
-    *("causes", "rows", "meaning", "path", "also", "notes", "do now", "do now"),
+ROOM: dict[str, Any] = {"rows": 6, "meaning": 3, "do now": 4, "causes": (3, 3), "path": 2, "also": 2, "notes": 1}
+"""In how many lines each part is said; of the causes how many there are, and in how many lines each."""
+FOLDS: tuple[tuple[str, Any], ...] = (
+    *(("causes", (3, 2)), ("also", 1), ("causes", (2, 2)), ("meaning", 2), ("rows", 5), ("path", 1), ("meaning", 1)),
+    *(("causes", (2, 1)), ("rows", 4), ("causes", (1, 2)), ("rows", 3), ("meaning", 0), ("path", 0), ("also", 0)),
+    *(("notes", 0), ("do now", 3), ("do now", 2)),
 )
 """What gives way first. Neither the verdict, the restart, what decides, what to log, nor the last line ever do."""
+CLOSE = ("causes", "log next", "path", "also", "not checked", "notes")
 LABEL = 10  # columns of the words before a line
 STATE = 11  # and of a cause's state
 NOT_CHECKED = 13
 PATH = 6  # of a healthy run
-MIN_NAME = 8  # columns of a run's name that is cut
 MAX_METRIC = 26  # columns of the name of a series above a table
 MAX_OPEN = 3
 MAX_IDS = 4
 LONGEST_SHORT = 28  # of a question in a path
 SEPARATOR, LINK, BEFORE_NOTE = " · ", " › ", "   "
 ACTED_ON = ("Set by ", "Using ")
+BROKEN = dict.fromkeys(("NaN", "inf", "-inf"), "mark")
 
 
 def headline(diagnosis: Diagnosis, options: RenderOptions = DEFAULT_OPTIONS) -> str:
@@ -87,8 +90,54 @@ def screen(diagnosis: Diagnosis, options: RenderOptions = DEFAULT_OPTIONS) -> st
         page = new_page(options)
         _healthy(page, report)
         return page.text()
-    most = MAX_LINES if options.width >= MIN_WIDTH else NARROW_LINES
-    return fitted(_panes(report, options), FOLDS, most, partial(new_page, options))
+    return _to_act(report, options)
+
+
+def _to_act(report: Report, options: RenderOptions) -> str:
+    """Return what it takes to act, each part folded no further than it takes to fit on a screen."""
+    table, plot, most = report.quoted, None, MAX_LINES
+    if options.plots and report.finding is not None and not (table and table.few):
+        plot = figure(report.diagnosis, report.finding, columns_for(options.width))
+    if plot and table and not table.sharp:
+        table = None
+    if options.width < MIN_WIDTH:
+        most = NARROW_LINES
+    adds: dict[str, Callable[[Page, Any], None]] = {
+        "head": lambda page, _: _head(page, report),
+        "rows": lambda page, rows: _quoted(page, table, rows),
+        "plot": lambda page, _: _strips(page, plot, options),
+        "meaning": lambda page, lines: _meaning(page, report, lines),
+        "do now": lambda page, lines: add_actions(page, report.do_now, lines),
+        "causes": lambda page, room: _causes(page, report, *room),
+        "log next": lambda page, _: _labelled(page, "Log next", report.log_next),
+        "path": lambda page, lines: _path_line(page, report, lines),
+        "also": lambda page, lines: _also(page, report, lines),
+        "not checked": lambda page, _: _not_checked(page, report),
+        "notes": lambda page, notes: _notes(page, report, notes),
+        "last": lambda page, _: _last_lines(page, report),
+    }
+    texts = {name: _drawn(add, ROOM.get(name), options) for name, add in adds.items()}
+    for name, smaller in FOLDS:
+        if _in_order({**texts, "plot": ""}).count("\n") <= most:
+            break
+        texts[name] = _drawn(adds[name], smaller, options)
+    return _in_order(texts)
+
+
+def _drawn(add: Callable[[Page, Any], None], room: Any, options: RenderOptions) -> str:
+    page = new_page(options)
+    add(page, room)
+    return page.text().strip("\n")
+
+
+def _in_order(texts: dict[str, str]) -> str:
+    """Return the parts of a screen, an empty line between them; none between those below what to do."""
+    text = last = ""
+    for name, part in filter(itemgetter(1), texts.items()):
+        if last:
+            text += "\n" * (2 - (name in CLOSE and last in CLOSE))
+        text, last = text + part, name
+    return f"{text}\n"
 
 
 def full(diagnosis: Diagnosis, options: RenderOptions = DEFAULT_OPTIONS) -> str:
@@ -113,56 +162,31 @@ def full(diagnosis: Diagnosis, options: RenderOptions = DEFAULT_OPTIONS) -> str:
             heads = [""] * len(heads)
         column = max(len(page.plain(head)) for head in heads) + 2
         for head, entry in zip(heads, section.entries, strict=True):
-            before, strong, after = entry.parts()
-            pieces = [(before, ""), (strong, "number"), (after, "")]
+            pieces = zip(entry.parts(), ("", "number", ""), strict=True)
             page.item((head, entry.style or "dim"), pieces, indent=1, head_width=column)
             for text in entry.below:
                 page.line((text, "dim"), indent=column + 1)
     return page.text()
 
 
-def _panes(report: Report, options: RenderOptions) -> list[Pane]:
-    """Return the parts of the screen in their order, each in its forms."""
+def _strips(page: Page, plot: Figure | None, options: RenderOptions) -> None:
+    """Add the first strips of a figure."""
+    if plot is None:
+        return
+    shown = replace(plot, strips=plot.strips[:STRIPS])
+    height = ROWS_OF_PLOT // len(shown.strips)
+    page.lines(strips(shown, options.width - INDENT, ascii=options.ascii, height=height), indent=INDENT)
 
-    def forms(draw: Callable[..., None], *settings: object) -> tuple[Callable[[Page], None], ...]:
-        drawn = [partial(draw, report=report, form=setting) for setting in settings if setting is not None]
-        return (*drawn, *([(lambda _page: None)] if None in settings else []))
 
-    few = report.quoted is not None and report.quoted.few
-    plot, table = None, report.quoted
-    if options.plots and report.finding is not None and not few:
-        plot = figure(report.diagnosis, report.finding, columns_for(options.width))
-    rows: tuple[Callable[[Page], None], ...] = ((lambda _page: None),)
-    if table and (table.sharp or not plot):
-        rows = tuple(partial(_quoted, table=table, most=most) for most in (6, 5, 4, 3))
-
-    def strip_lines(page: Page) -> None:
-        if plot:
-            shown = replace(plot, strips=plot.strips[:STRIPS])
-            height = ROWS_OF_PLOT // len(shown.strips)
-            page.lines(strips(shown, options.width - INDENT, ascii=options.ascii, height=height), indent=INDENT)
-
-    def last_line(page: Page) -> None:
-        word = BADGES[report.badge].word.lower()
-        page.line((word, f"{report.badge} word"), (report.closing.removeprefix(word), ""))
-        more = ["more: --full", *([f"stabtree explain {report.node}"] if report.node else [])]
-        more += ["-o report.html"] if report.finding else []
-        page.lines([[(SEPARATOR.join(more), "dim")]])
-
-    return [
-        Pane("head", (partial(_head, report=report),)),
-        Pane("rows", rows),
-        Pane("strips", (strip_lines,), free=True),
-        Pane("meaning", forms(_meaning, 3, 2, 1, 0)),
-        Pane("do now", tuple(partial(add_actions, actions=report.do_now, lines=lines) for lines in (4, 3, 2))),
-        Pane("causes", forms(_causes, *CAUSES), group=MORE),
-        Pane("log next", (lambda page: _labelled(page, "Log next", report.log_next),), group=MORE),
-        Pane("path", forms(_path_line, 2, 1, None), group=MORE),
-        Pane("also", forms(_also, 2, 1, None), group=MORE),
-        Pane("not checked", forms(_not_checked, MAX_OPEN, 1), group=MORE),
-        Pane("notes", (partial(_notes, report=report), (lambda _page: None)), group=MORE),
-        Pane("last", (last_line,)),
-    ]
+def _last_lines(page: Page, report: Report) -> None:
+    """Add the verdict in short, and where there is more."""
+    word, more = BADGES[report.badge].word.lower(), ["more: --full"]
+    page.line((word, f"{report.badge} word"), (report.closing.removeprefix(word), ""))
+    if report.node:
+        more.append(f"stabtree explain {report.node}")
+    if report.finding:
+        more.append("-o report.html")
+    page.lines([[(SEPARATOR.join(more), "dim")]])
 
 
 def _head(page: Page, report: Report) -> None:
@@ -177,83 +201,68 @@ def _head(page: Page, report: Report) -> None:
     label, text = report.other_half
     if text:
         page.line((label, "dim"), (clipped(page.plain(text), page.width - indent - len(label)), ""), indent=indent)
-    page.line((_facts(page, report.facts, page.width - indent), "dim"), indent=indent)
+    facts = page.plain(report.facts)
+    while len(facts) > page.width - indent:
+        facts = facts.rpartition(page.plain(SEPARATOR))[0]
+    page.line((facts, "dim"), indent=indent)
     if report.earlier:
         page.line((report.earlier, ""), indent=indent)
     if report.misread:
         page.line((report.careful, "number"), (report.misread, ""), indent=indent)
     diagnosis = report.diagnosis
     answers = [f"Your answers: {text}" for text in diagnosis.answer_notes]
-    accepted = words.accepted_notes(diagnosis, most=words.MAX_ACCEPTED)
+    accepted = words.accepted_notes(diagnosis)
     for text in (*diagnosis.setting_notes, *answers, *accepted):
         page.line((text, ""), indent=indent)
 
 
-def _facts(page: Page, facts: str, room: int) -> str:
-    """Return who the run is on one line: of what is too long the name is cut in its middle, or the last parts go."""
-    text, cut = page.plain(facts), page.plain("…")
-    rest, separator, name = text.rpartition(page.plain(SEPARATOR))
-    left = room - len(rest) - len(separator) - len(cut)
-    if len(text) <= room:
-        return text
-    while left < MIN_NAME and len(rest) > room:
-        rest = rest.rpartition(page.plain(SEPARATOR))[0]
-    if left < MIN_NAME:
-        return rest
-    return f"{rest}{separator}{name[: left - left // 2]}{cut}{name[len(name) - left // 2 :]}"
-
-
-def _quoted(page: Page, table: Quoted, most: int) -> None:
+def _quoted(page: Page, table: Quoted | None, most: int) -> None:
     """Add the rows that show an incident as a table; where there are too many, those that are most worth it."""
+    if table is None:
+        return
     worth = sorted(table.lines, key=lambda line: line.rank)[:most]
     lines = [line for line in table.lines if line in worth]
-    steps = [f"{line.step:,}" for line in lines]
-    first, names, widths = max(len(table.unit), *map(len, steps)), [], list[int]()
-    note = max((len(line.note) + len(BEFORE_NOTE) for line in lines), default=0)
-    room = page.width - INDENT - first - min(note, page.width // 2)
-    for index, metric in enumerate(table.metrics):
-        name = page.plain(metric)
-        if len(name) > MAX_METRIC:  # of a long name its last part, else the end of that
-            name = name.rpartition("/")[2]
-        if len(name) > MAX_METRIC:
-            name = page.plain("…") + name[-(MAX_METRIC - 1) :]
-        width = max(len(name), *(len(line.cells[index]) for line in lines)) + 2
-        if widths and sum(widths) + width > room:
+    heads = [page.plain(name) for name in (table.unit, *table.metrics)]
+    # Of a long name its last part, or the end of that.
+    heads = [name if len(name) <= MAX_METRIC else name.rpartition("/")[2][-MAX_METRIC:] for name in heads]
+    rows = [heads, *([f"{line.step:,}", *line.cells] for line in lines)]
+    note = max(len(BEFORE_NOTE + line.note) for line in lines)
+    room, widths = page.width - min(note, page.width // 2), list[int]()
+    for column in zip(*rows, strict=True):
+        width = max(map(len, column)) + INDENT
+        if len(widths) > 1 and sum(widths) + width > room:
             break
         widths.append(width)
-        names.append(name)
-    heads = [(f"{name:>{width}}", "dim") for name, width in zip(names, widths, strict=True)]
-    page.lines([[(f"{table.unit:>{first}}", "dim"), *heads]], indent=INDENT)
-    for step, line in zip(steps, lines, strict=True):
-        style = "number" if line.here else ""
-        cells: list[Piece] = [(f"{step:>{first}}", style)]
-        for cell, width in zip(line.cells, widths, strict=False):
-            cells.append((f"{cell:>{width}}", "mark" if cell in ("NaN", "inf", "-inf") else style))
+    page.lines([[(f"{name:>{width}}", "dim") for name, width in zip(heads, widths, strict=False)]])
+    for line, row in zip(lines, rows[1:], strict=True):
+        style = "number" * line.here
+        cells = [(f"{cell:>{width}}", BROKEN.get(cell, style)) for cell, width in zip(row, widths, strict=False)]
         if line.note:
             cells.append((BEFORE_NOTE + line.note, "mark" if line.here else "dim"))
-        page.lines([cells], indent=INDENT)
+        page.lines([cells])
 
 
-def _meaning(page: Page, report: Report, form: int) -> None:
+def _meaning(page: Page, report: Report, lines: int) -> None:
     """Add what the finding means, in at most so many lines: the sentences and clauses that fit."""
-    texts = uncut(page.plain(report.meaning), page.width - LABEL, form)
+    texts = uncut(page.plain(report.meaning), page.width - LABEL, lines)
     _labelled(page, "Meaning", "\n".join(texts))
 
 
-def _causes(page: Page, report: Report, form: tuple[int, int]) -> None:
+def _causes(page: Page, report: Report, most: int, max_lines: int) -> None:
     """Add the causes, each with the number that speaks for it: how many, and in how many lines each."""
-    most, max_lines = form
     head, room = "Causes", page.width - LABEL - STATE
     for item in report.causes[:most]:
-        name, word = page.plain(item.cause.says), str(item.state)
-        seen = page.plain(item.evidence[0].text if item.evidence else "")
-        beside = len(name) + 2 + len(seen) <= room
+        name, word, seen = page.plain(item.cause.says), str(item.state), ""
+        for shown in item.evidence[:1]:
+            seen = page.plain(shown.text)
         begin, *rest = in_lines(name, room, 2)
         pieces = [(f"{head:<{LABEL}}", "heading"), (f"{word:<{STATE}}", word), (begin, "")]
-        page.lines([[*pieces, (f"  {seen}", "dim")] if seen and beside else pieces])
-        page.lines([[(" " * (LABEL + STATE), ""), (more, "")] for more in rest])
-        if seen and not beside and max_lines > 1:
-            page.lines([[(" " * (LABEL + STATE), ""), (why, "dim")] for why in uncut(seen, room, max_lines - 1)])
+        below = [(more, "") for more in rest]
+        if seen and len(name) + 2 + len(seen) <= room:
+            pieces.append((f"  {seen}", "dim"))
+        elif seen and max_lines > 1:
+            below += [(why, "dim") for why in uncut(seen, room, max_lines - 1)]
+        page.lines([pieces, *([(" " * (LABEL + STATE), ""), piece] for piece in below)])
         head = ""
     if report.undecided and most > 1:
         page.lines([[(" " * LABEL, ""), (report.undecided, "dim")]])
@@ -266,27 +275,30 @@ def _labelled(page: Page, label: str, *pieces: Piece | str, width: int = LABEL) 
         page.item((f"{label:<{width}}", "heading"), line, indent=0, head_width=width)
 
 
-def _path_line(page: Page, report: Report, form: int) -> None:
+def _path_line(page: Page, report: Report, lines: int) -> None:
     """Add the walk that the verdict rests on: its last questions, and the number that decided if it fits."""
     walk, room = report.walks[-1], page.width - LABEL
-    last = walk.groups[-1][-1]
+    last, decided = walk.groups[-1][-1], ""
+    if last.answer.verdict != UNKNOWN:
+        decided = page.plain(next(iter(words.seen(last)), "").partition("; ")[0])
     answered = [group for group in walk.groups if group[-1] is last or group[0].answer.verdict != UNKNOWN]
     links = [_link(group, shorts=False) for group in answered]
-    decided = "" if last.answer.verdict == UNKNOWN else page.plain(next(iter(words.seen(last)), "").partition("; ")[0])
     # All links, then fewer and fewer of the last ones behind a mark that some are left out.
-    tries = [links, *([[("…", "dim")], *links[-count:]] for count in range(len(links) - 1, 0, -1))]
-    joined = [_joined(some) for some in tries]
-    fitting = [line for line in joined if sum(len(text) for text, _ in line) <= room] or [_joined(links[-1:])]
-    for pieces in fitting:
-        # The number goes on where the chain ends.
-        begin = sum(len(text) for text, _ in pieces) + 2
-        shown = uncut("." * begin + decided, room, form) if decided else []
-        if shown:
-            pieces.append((f": {' '.join(shown)[begin:]}", ""))
+    chains = [_joined(links), *(_joined([[("…", "dim")], *links[begin:]]) for begin in range(1, len(links)))]
+    fitting = [chain for chain in chains if _width(page, chain) <= room] or [_joined(links[-1:])]
+    shown = fitting[0]
+    for chain in fitting:
+        begin = _width(page, chain) + 2  # the number goes on where the chain ends
+        texts = uncut("." * begin + decided, room, lines)
+        if decided and texts:
+            shown = [*chain, (f": {' '.join(texts)[begin:]}", "")]
             break
-    else:
-        pieces = fitting[0]
-    _labelled(page, "Path", *pieces)
+    if lines:
+        _labelled(page, "Path", *shown)
+
+
+def _width(page: Page, pieces: Line) -> int:
+    return sum(len(page.plain(text)) for text, _ in pieces)
 
 
 def _joined(links: Sequence[Sequence[Piece]]) -> Line:
@@ -298,53 +310,58 @@ def _link(group: Sequence[Visit], *, shorts: bool) -> list[Piece]:
     if len(group) > 1:
         return [(", ".join(visit.question.id for visit in group), "id"), (" not asked", "")]
     visit, question = group[0], group[0].question
-    asked = f" {clipped(question.short or question.ask, LONGEST_SHORT)} " if shorts else " "
-    answer = (words.answer_word(visit), "answer")
-    if visit.answer.verdict == UNKNOWN:
-        answer = (words.answer_word(visit) if shorts else "?", "")
-    return [(question.id, "id"), (asked, ""), answer]
+    asked, answer = " ", words.answer_word(visit)
+    if shorts:
+        asked = f" {clipped(question.short or question.ask, LONGEST_SHORT)} "
+    if visit.answer.verdict != UNKNOWN:
+        return [(question.id, "id"), (asked, ""), (answer, "answer")]
+    if not shorts:
+        answer = "?"
+    return [(question.id, "id"), (asked, ""), (answer, "")]
 
 
-def _also(page: Page, report: Report, form: int) -> None:
+def _also(page: Page, report: Report, lines: int) -> None:
     """Add the first of what else was found and how much more there is; only its name where its title is too long."""
-    if not report.also:
+    if not report.also or not lines:
         return
     first, *others = report.also
-    word, tail = BADGES[first.leaf.severity].word.lower(), f" (and {len(others)} more)" if others else ""
+    word, title, tail = BADGES[first.leaf.severity].word.lower(), first.leaf.title, ""
+    if others:
+        tail = f" (and {len(others)} more)"
     name = f" {first.leaf.id}{words.at_step(first)}"
-    title = first.leaf.title
-    whole = f"{name}: {title[:1].lower()}{title[1:]}{tail}"
-    fits = len(textwrap.wrap(word + page.plain(whole), page.width - LABEL)) <= form
-    _labelled(page, "Also", (word, f"{first.leaf.severity} word"), whole if fits else name + tail)
+    text = f"{name}: {title[:1].lower()}{title[1:]}{tail}"
+    if len(textwrap.wrap(word + page.plain(text), page.width - LABEL)) > lines:
+        text = name + tail
+    _labelled(page, "Also", (word, f"{first.leaf.severity} word"), text)
 
 
-def _not_checked(page: Page, report: Report, form: int) -> None:
+def _not_checked(page: Page, report: Report) -> None:
     """Add what keeps a run from a verdict, the first few; nothing of a run that has one."""
     if report.finding is not None:
         return
     head = "Not checked"
-    for item in report.open[:form]:
-        text = f"{first_few(item.unlocks, MAX_IDS)}: {item.text}"
+    for item in report.open[:MAX_OPEN]:
+        ids = first_few(item.unlocks, MAX_IDS)
+        text = f"{ids}: {item.text}"
         if item.how:
-            text = f"log {item.text} → {next(iter(item.decides), first_few(item.unlocks, MAX_IDS))}"
+            text = f"log {item.text} → {next(iter(item.decides), ids)}"
         _labelled(page, head, text, width=NOT_CHECKED)
         head = ""
 
 
-def _notes(page: Page, report: Report) -> None:
+def _notes(page: Page, report: Report, lines: int) -> None:
     """Add the first note that a user may act on: what settings changed, what was guessed, what was not read."""
     run, shown = report.diagnosis.run, report.diagnosis.setting_notes  # which the head has
     others = [note for note in run.notes if note not in shown]
     acted_on = [note for begin in ACTED_ON for note in others if note.startswith(begin)]
-    _labelled(page, "Note", next(iter([*acted_on, *not_read(run)]), ""))
+    for note in [*acted_on, *not_read(run)][:lines]:
+        _labelled(page, "Note", note)
 
 
 def _healthy(page: Page, report: Report) -> None:
     """Add three lines of a healthy run: verdict, what was checked, and the path with its closest margin."""
     badge, diagnosis = f" {BADGES[report.badge].word} ", report.diagnosis
     title, used = page.plain(report.title), len(badge) + 1
-    if len(title) > page.width - used and diagnosis.ignored:
-        title = page.plain(words.title(diagnosis, named=False))
     pieces: Line = [(" ", ""), (title, "heading")]
     used += len(title)
     for part in filter(None, _parts(report)):
@@ -357,7 +374,7 @@ def _healthy(page: Page, report: Report) -> None:
     _path_with_margin(page, report)
     for text in diagnosis.setting_notes:
         _labelled(page, "Settings", text)
-    accepted = words.accepted_notes(diagnosis, most=words.MAX_ACCEPTED)
+    accepted = words.accepted_notes(diagnosis)
     accepted += [note for note in diagnosis.run.notes if note.startswith(ACTED_ON[1])][:1]
     for text in filter(None, (report.misread, *diagnosis.answer_notes, *accepted)):
         page.line((text, ""))
@@ -369,13 +386,13 @@ def _parts(report: Report) -> Iterator[str]:
     yield words.step_range(run)
     yield _levels(run)
     held_out = run.get("eval_loss")
-    if held_out is not None and np.isfinite(held_out.values).any() and run.get("loss") is not None:
-        yield f"eval_loss {number(held_out.values[int(np.nanargmin(held_out.values))])} at best"
+    if held_out is not None and len(finite(held_out)[1]) and run.get("loss") is not None:
+        yield f"eval_loss {number(finite(held_out)[1].min())} at best"
     if report.notes:
         yield counted(report.notes, "note")
-    if notes := [finding for finding in (report.finding, *report.also) if finding]:
-        at = "" if notes[0].onset_step is None else f" at {notes[0].onset_step:,}"
-        yield f"{counted(len(notes), 'note')}: {notes[0].leaf.id}{at}"
+    for first in filter(None, [report.finding]):
+        noted, at = f"{counted(1 + len(report.also), 'note')}: {first.leaf.id}", first.onset_step
+        yield noted if at is None else f"{noted} at {at:,}"
     yield run.name
 
 
@@ -384,35 +401,28 @@ def _levels(run: Run) -> str:
 
     Of a run that learns from rewards that is the reward: a critic's loss rises with the returns that it predicts.
     """
-    context = context_of(run)
-    leading = context.outcome.value if context.learns_from_rewards else None
-    name = next((name for name in (leading or "loss", "loss", *ENOUGH) if run.get(name) is not None), "")
-    judged = run.get(name)
-    values = np.empty(0) if judged is None else judged.values[np.isfinite(judged.values)]
-    if len(values) < 2:
+    context, names = context_of(run), ["loss", *ENOUGH]
+    if context.learns_from_rewards and context.outcome.value:
+        names.insert(0, context.outcome.value)
+    judged = next((series for series in map(run.get, names) if series is not None and len(finite(series)[1]) > 1), None)
+    if judged is None:
         return ""
-    levels = f"{name} {number(float(values[0]))} → {number(float(values[-1]))}"
-    return levels if name == "loss" else f"judged by {levels}"
+    values = finite(judged)[1]
+    levels = f"{judged.metric} {number(values[0])} → {number(values[-1])}"
+    return levels if judged.metric == "loss" else f"judged by {levels}"
 
 
 def _checked(page: Page, report: Report) -> None:
     """Add what was not found; then what nothing explains, else what was not judged and how much was noted."""
-    notes = report.diagnosis.run.notes
-    tail = f"{counted(len(notes), 'note')} on the log (--full)"
+    run, lacking = report.diagnosis.run, report.unjudged
     if report.unexplained:  # of more use than what was not judged, and never left out
+        lacking = f"unexplained: {' '.join(report.unexplained)}"
+    texts = ["; ".join(filter(None, (report.passed, lacking)))]
+    if report.unexplained:
         short = f"{counted(len(report.unexplained), 'problem')} not explained; see --full"
-        whole = f"unexplained: {' '.join(report.unexplained)}"
-        texts = ["; ".join(filter(None, (report.passed, text))) for text in (whole, short)] + [short]
-    else:
-        # Which sections were not judged, shorter and shorter; of a run without a loss, how many questions.
-        shorter = [report.unjudged]
-        if report.diagnosis.run.get("loss") is None:
-            begin = f"{report.unchecked} not answered" if report.unchecked else ""
-            names = list(dict.fromkeys(item.text for item in report.open if item.how)) if begin else []
-            shorter = [f"{begin}: log {', '.join(names[:count])} and more" for count in range(len(names) - 1, 0, -1)]
-            shorter = [*([f"{begin}: log {', '.join(names)}"] if names else []), *shorter, begin]
-        judged = ["; ".join(filter(None, (report.passed, text))) for text in shorter]
-        texts = [f"{text} · {tail}" for text in judged if notes and text] + judged
+        texts += ["; ".join(filter(None, (report.passed, short))), short]
+    elif run.notes and texts[0]:
+        texts.insert(0, f"{texts[0]} · {counted(len(run.notes), 'note')} on the log (--full)")
     fitting = [text for text in map(page.plain, texts) if len(text) <= page.width]
     for line in fitting[:1] or uncut(page.plain(texts[-1]), page.width, 1):
         page.lines([[(line[:1].upper() + line[1:], "")]])
@@ -423,7 +433,7 @@ def _path_with_margin(page: Page, report: Report) -> None:
     shares = [(0.0, "")]
     for visit in report.diagnosis.path:
         if visit.answer.verdict == NO:
-            shares += [(_share(item.observed, item.threshold), visit.question.id) for item in visit.answer.evidence]
+            shares += [(_share(item), visit.question.id) for item in visit.answer.evidence]
     share, id_ = max(shares)
     whole = f"{share:.0%} of its limit"
     chains = []
@@ -432,13 +442,13 @@ def _path_with_margin(page: Page, report: Report) -> None:
         if (id_, "id") in pieces:
             pieces.insert(pieces.index((id_, "id")) + 3, (f" ({margin})", ""))  # behind the question and the answer
         chains.append(pieces)
-    fit = (line for line in chains if sum(len(page.plain(text)) for text, _ in line) <= page.width - PATH)
+    fit = (line for line in chains if _width(page, line) <= page.width - PATH)
     page.item(("Path", "heading"), next(fit, chains[-1]), indent=0, head_width=PATH)
 
 
-def _share(observed: float | None, threshold: float | None) -> float:
+def _share(seen: Evidence) -> float:
     """Return how far towards its threshold a number came; below zero where it is past it or of another sign."""
-    if observed is None or not threshold or not math.isfinite(observed) or observed * threshold < 0:
+    if seen.observed is None or not seen.threshold:
         return -1.0
-    share = observed / threshold
-    return share if share <= 1 else -1.0
+    share = seen.observed / seen.threshold
+    return share if 0 <= share <= 1 else -1.0

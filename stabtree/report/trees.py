@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from stabtree.common.text import docstring, first_few
 from stabtree.measures import MEASURES, measure_named
-from stabtree.metrics.metric import Role
 from stabtree.metrics.names import AXES, Names
-from stabtree.metrics.role import describe_name
 from stabtree.metrics.table import by_name
 from stabtree.report.page import Page, styled
-from stabtree.tree.load import stated_for
 from stabtree.tree.params import known, settable
 
 if TYPE_CHECKING:
@@ -20,17 +16,10 @@ if TYPE_CHECKING:
 
     from stabtree.measures.registry import Measure
     from stabtree.report.page import Line
-    from stabtree.tree.model import Section, Tree
+    from stabtree.tree.model import Question, Section, Tree
 
 HEAD = 11  # columns of the name of a field
 ALIASES = 12
-AXIS = {
-    "step": "the optimizer step: where each row is",
-    "epoch": "the epoch: where each row is, if no step is logged",
-    "rank": "which process wrote the row",
-    "run": "which run the row is of",
-    "phase": "whether the row is of training or of evaluation",
-}
 # What a parameter is counted in, by the last word of its name.
 UNITS = {
     "steps": "optimizer steps",
@@ -55,22 +44,24 @@ def outline(tree: Tree, *, width: int = 100, color: bool = False) -> str:
     page = Page(width=width, color=color)
     page.line((tree.name, "id"), ("  ", ""), (tree.title, "heading"))
     page.line((tree.about, "dim"), indent=1)
+    checks = [tree.questions[section.entry] for section in tree.sections if section.check]
     for section in tree.sections:
         if not section.check:
             _section(page, tree, section)
-    checks = [tree.questions[section.entry] for section in tree.sections if section.check]
-    lists = (
-        ("Checks, each on its own", [(check.id, check.ask) for check in checks]),
-        ("Entries, for a person", [(entry.id, entry.title) for entry in tree.entries.values()]),
-    )
-    for title, rows in filter(itemgetter(1), lists):
-        page.heading(title)
-        for id_, text in rows:
-            page.item((id_, "id"), [(text, "")], indent=1, head_width=max(len(id_) for id_, _ in rows) + 2)
+    _titled(page, "Checks, each on its own", [(check.id, check.ask) for check in checks])
+    _titled(page, "Entries, for a person", [(entry.id, entry.title) for entry in tree.entries.values()])
     page.blank()
     for link in tree.see:
         page.line((f"see {link}", "dim"))
     return page.text()
+
+
+def _titled(page: Page, title: str, rows: Sequence[tuple[str, str]]) -> None:
+    """Add ids with their texts under a heading; nothing where there is none."""
+    if rows:
+        page.heading(title)
+    for id_, text in rows:
+        page.item((id_, "id"), [(text, "")], indent=1, head_width=max(len(id_) for id_, _ in rows) + 2)
 
 
 def _section(page: Page, tree: Tree, section: Section) -> None:
@@ -78,7 +69,7 @@ def _section(page: Page, tree: Tree, section: Section) -> None:
     page.heading(f"§{section.id} {section.title}")
     for question in tree.questions.values():
         if question.section == section.id:
-            page.item((question.id, "id"), [(question.ask, "")], indent=1, head_width=6)
+            page.item((question.id, "id"), [(question.ask, "")], indent=1, head_width=max(6, len(question.id) + 2))
             for verdict, target in question.go.items():
                 way: Line = [(target, "id")]
                 if target in tree.leaves:
@@ -86,7 +77,7 @@ def _section(page: Page, tree: Tree, section: Section) -> None:
                 page.line((f"{verdict} → ", "dim"), *way, indent=8)
     for group in tree.groups.values():
         if group.section == section.id:
-            page.item((group.id, "id"), [(group.ask, "")], indent=1, head_width=6)
+            page.item((group.id, "id"), [(group.ask, "")], indent=1, head_width=max(6, len(group.id) + 2))
             leaves = ", ".join(leaf.id for leaf in tree.leaves.values() if leaf.of == group.id)
             page.line((f"holds {leaves}", "dim"), indent=8)
 
@@ -95,39 +86,42 @@ def thresholds(tree: Tree, *, literal: bool = False, width: int = 100, color: bo
     """Return the quick-reference table of the tree, and the rule of every question that is not in it."""
     from rich.table import Table
 
-    page = Page(width=width, color=color)
+    page, title = Page(width=width, color=color), "Rules"
     table = Table(title=None, box=None, padding=(0, 2, 0, 0), header_style="bold")
     for name in ("Node", "Symptom", "Threshold", "First action"):
         table.add_column(name, overflow="fold")
+    rules = {}
     for question in tree.questions.values():
-        if question.quick:
-            quick, numbers = question.quick, known(tree, question, literal=literal)
-            # That of the source document where this is asked for and known.
-            threshold = quick.letter if literal and quick.letter else quick.threshold
-            cells = (question.id, quick.symptom, threshold.format_map(numbers), quick.first)
-            table.add_row(*(styled([(cell, "")]) for cell in cells))
+        quick, numbers = question.quick, known(tree, question, literal=literal)
+        if quick is None:
+            rules[question.id] = question.rule.format_map(numbers)
+            continue
+        # That of the source document where this is asked for and known.
+        threshold = quick.threshold
+        if literal and quick.letter:
+            threshold = quick.letter
+        cells = (question.id, quick.symptom, threshold.format_map(numbers), quick.first)
+        table.add_row(*(styled([(cell, "")]) for cell in cells))
     if table.row_count:
         page.add(table)
-    others = [question for question in tree.questions.values() if question.rule and not question.quick]
-    if others:
-        page.heading("Rules of the other questions" if table.row_count else "Rules")
-    for question in others:
-        page.item((question.id, "id"), [(question.ask, "")], indent=1, head_width=max(6, len(question.id) + 2))
-        page.line((question.rule.format_map(known(tree, question, literal=literal)), "dim"), indent=8)
+        title = "Rules of the other questions"
+    if any(rules.values()):
+        page.heading(title)
+    for id_, rule in rules.items():
+        if rule:
+            page.item((id_, "id"), [(tree.questions[id_].ask, "")], indent=1, head_width=max(6, len(id_) + 2))
+            page.line((rule, "dim"), indent=8)
     return page.text()
 
 
 def listing(trees: list[Tree], *, width: int = 100, color: bool = False) -> str:
-    """Return trees, a row each: name, how much they hold, and what they are for."""
+    """Return trees, a line each: name, what they are for, and how much they hold."""
     page = Page(width=width, color=color)
-    heads = ("name", "questions", "leaves", "entries", "what it is for")
-    column = max(len(tree.name) for tree in trees)
-    rows = [[(f"{heads[0]:<{column}}", "dim"), *((head, "dim") for head in heads[1:])]]
+    column = max(len(tree.name) for tree in trees) + 2
     for tree in trees:
-        sizes = (len(tree.questions), len(tree.leaves), len(tree.entries))
-        counts = [(f"{size:>{len(head)}}", "") for size, head in zip(sizes, heads[1:-1], strict=True)]
-        rows.append([(f"{tree.name:<{column}}", "id"), *counts, (tree.title, "")])
-    page.rows(rows, indent=0, widths=(column + 2, *(len(head) + 2 for head in heads[1:-1])))
+        held = {"questions": tree.questions, "leaves": tree.leaves, "entries": tree.entries}
+        counts = ", ".join(f"{len(nodes):,} {kind}" for kind, nodes in held.items())
+        page.item((tree.name, "id"), [(tree.title, ""), (f"  {counts}", "dim")], indent=0, head_width=column)
     return page.text()
 
 
@@ -146,27 +140,21 @@ def measure_page(item: Measure, *, width: int = 100, color: bool = False) -> str
     page = Page(width=width, color=color)
     page.line((item.name, "id"), ("  ", ""), (item.question, "heading"), hanging=len(item.name) + 2)
     page.blank()
-    reads = read_by(item)
-    if any(need.kind == "Run" for need in item.needs):
-        reads.append("the run's config and lines")
-    for name, text in {
-        "about": " ".join(docstring(item.func).partition("\n")[2].split()),
-        "reads": ", ".join(reads),
-        "needs": f"{item.min_points} finite values of each" if item.min_points else "",
-        "answers": ", ".join(item.verdicts),
-        "source": item.source,
-    }.items():
-        if text:
-            page.item((name, "dim"), [(text, "")], indent=1, head_width=10)
-    stated, rows = stated_for(item.name), []
+    field(page, "about", " ".join(docstring(item.func).partition("\n")[2].split()))
+    field(page, "reads", ", ".join(read_by(item)))
+    if item.min_points:
+        field(page, "needs", f"{item.min_points} finite values of each")
+    field(page, "answers", ", ".join(item.verdicts))
+    field(page, "source", item.source)
+    rows = []
     for name, (fact, parameter) in settable(item).items():
-        unit = UNITS.get(name.rpartition("_")[2], "")
-        described = ", ".join(filter(None, (parameter.kind.__name__, unit)))
-        pieces = [(f"{fact}.{name}" if fact else name, "id"), (f"  {described}", "")]
-        if not fact and name in stated:
-            pieces.append((f"  (in the shipped trees {stated[name]})", "dim"))
-        rows.append(pieces)
-    page.listed("params", rows, indent=1, head_width=10)
+        key, described = name, [parameter.kind.__name__]
+        if fact:
+            key = f"{fact}.{name}"
+        if unit := UNITS.get(name.rpartition("_")[2]):
+            described.append(unit)
+        rows.append([(key, "id"), (f"  {', '.join(described)}", "")])
+    page.listed("params", rows, indent=1, head_width=HEAD)
     return page.text()
 
 
@@ -188,8 +176,12 @@ def metrics_of(asks: Measure) -> dict[str, bool]:
 
 
 def read_by(measure: Measure) -> list[str]:
-    """Return the metrics that a measure reads, in words."""
-    return [f"{name}{'' if firm else ' (if logged)'}" for name, firm in metrics_of(measure).items()]
+    """Return what a measure reads, in words: metrics, and where it takes the whole run what else that holds."""
+    said = {True: "", False: " (if logged)"}
+    reads = [f"{name}{said[firm]}" for name, firm in metrics_of(measure).items()]
+    if any(need.kind == "Run" for need in measure.needs):
+        reads.append("the run's config, gaps, ranks, lines and rerun")
+    return reads
 
 
 def shown_value(value: object) -> str:
@@ -208,27 +200,6 @@ def metric_of(name: str) -> str:
     """Return the metric that a column of that name is read as; empty where it is none."""
     role = Names().match(name).role
     return "" if role in AXES else role.partition("/")[0]
-
-
-def about_column(name: str, *, width: int = 100, color: bool = False) -> str:
-    """Return what a column of that name is read as where it is no known metric; empty where the name says nothing."""
-    axis, reading = Names().match(name).role, describe_name(name)
-    page = Page(width=width, color=color)
-    if axis in AXIS:
-        page.line((name, "id"), ("  ", ""), (f"read as {axis}, {AXIS[axis]}", "heading"))
-        return page.text()
-    if reading.role is Role.OTHER:
-        return ""
-    better = f", {reading.better} is better" if reading.better else ""
-    page.line((name, "id"), ("  ", ""), (f"a column, read by its name as: {reading.role}{better}", "heading"))
-    page.blank()
-    use = "in the order of events, the plots and the quoted rows"
-    if reading.role in (Role.REWARD, Role.QUALITY, Role.HELD_OUT_LOSS):
-        use = f"as what the run is judged by, where no better one is logged; {use}"
-    field(page, "used", use)
-    field(page, "rename", "--column METRIC=NAME reads it as a known metric")
-    page.line(("`stabtree inspect RUN` shows what each column of a run is read as", "dim"), indent=1)
-    return page.text()
 
 
 def about_metric(tree: Tree, name: str, *, named: str = "", width: int = 100, color: bool = False) -> str:
@@ -252,14 +223,17 @@ def about_metric(tree: Tree, name: str, *, named: str = "", width: int = 100, co
     names = first_few(metric.aliases, ALIASES)
     if len(metric.aliases) > ALIASES:
         names += f"; --column {metric.name}=NAME adds one"
-    readers = []
-    for node in tree.questions.values():  # by its measure and the facts behind it, or by name
-        measure = measure_named(node.test)
-        reads = [found.removesuffix("/<group>") for found in metrics_of(measure)] if measure else []
-        if measure and name in (*reads, node.params.get("metric")):
-            readers.append(node.id)
     field(page, "log", metric.log)
-    field(page, "groups", f"{metric.name}/<group>, a series each" if metric.grouped else "")
+    if metric.grouped:
+        field(page, "groups", f"{metric.name}/<group>, a series each")
     field(page, "found as", names)
-    field(page, "read by", ", ".join(readers))
+    field(page, "read by", ", ".join(node.id for node in tree.questions.values() if _reads(node, name)))
     return page.text()
+
+
+def _reads(node: Question, name: str) -> bool:
+    """Whether a question reads a metric: by its measure and the facts behind it, or by name."""
+    measure = measure_named(node.test)
+    if measure is None:
+        return False
+    return name == node.params.get("metric") or not {name, f"{name}/<group>"}.isdisjoint(metrics_of(measure))

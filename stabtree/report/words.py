@@ -13,7 +13,7 @@ from stabtree.common.figures import figure
 from stabtree.common.lazy import np
 from stabtree.common.passes import row_of, rows_before, rows_upto
 from stabtree.common.stats import median
-from stabtree.common.text import clean, counting, first_few, in_words
+from stabtree.common.text import clean, counting
 from stabtree.context.find import context_of
 from stabtree.diagnosis.missing import ENDING, ending_questions
 from stabtree.frameworks.load import framework
@@ -27,6 +27,7 @@ from stabtree.tree.model import BRIEF, Severity, Take
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from stabtree.common.lazy import Floats
     from stabtree.context.model import Context, Known
     from stabtree.diagnosis.result import Diagnosis, Happening, Incident, Visit
     from stabtree.measures.batches import Replay
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
 ENOUGH_ROWS = 20  # with fewer a run is not called healthy
 FEW_ROWS = 40  # below that a log has no windows, and may be too short for what must be judged
 NOTHING = "Nothing to do"  # how the advice of a leaf begins that needs no action
-MAX_ACCEPTED = 3  # accepted findings that a screen names
 MAX_BRIEF = 90  # characters: with the words around them two lines of a screen
 # These show that something is wrong, and never why.
 SYMPTOMS = frozenset({"loss", "eval_loss", "reward", "throughput", "step_time", "wall_time"})
@@ -88,28 +88,26 @@ def earlier(diagnosis: Diagnosis, finding: Incident) -> str:
     That is the rate, which no other series moves, or something else that was found, in another series than the loss.
     """
     own = {item.metric for item in finding.evidence}
-    seen = [
-        (event.step, event.sentence)
-        for event in diagnosis.timeline
-        if event.metric == "lr" and event.first and event.metric not in own
-    ]
+    events = [event for event in diagnosis.timeline if event.metric == "lr" and event.first]
+    seen = [(event.step, event.sentence) for event in events if "lr" not in own]
     for other in diagnosis.findings[1:]:
-        grave = other.leaf.severity.is_alarm
-        if other.onset_step is not None and grave and other.metric.partition("/")[0] not in SYMPTOMS:
+        symptom = other.metric.partition("/")[0] in SYMPTOMS
+        if other.onset_step is not None and other.leaf.severity.is_alarm and not symptom:
             seen.append((other.onset_step, finding_title(other)))
-    step, text = min(seen, default=(0, ""))
-    if finding.onset_step is not None and seen and step < finding.onset_step:
+    step, text = min(seen, default=(math.inf, ""))
+    if finding.onset_step is not None and step < finding.onset_step:
         return f"Before it, at {finding.unit} {step:,}: {text}"
     return ""
 
 
 def headline(diagnosis: Diagnosis) -> str:
     """Return what was found and from which step on, as every output says it."""
-    if all_clear(diagnosis) and not ignored_problems(diagnosis):
-        notes = [item for item in diagnosis.findings if not item.leaf.unended]
-        text = so_far(diagnosis) or "Healthy"
-        return f"{text} ({counted(len(notes), 'note')})" if notes else text
-    return step_prefix(main_finding(diagnosis)) + title(diagnosis)
+    if not all_clear(diagnosis) or ignored_problems(diagnosis):
+        return step_prefix(main_finding(diagnosis)) + title(diagnosis)
+    text = so_far(diagnosis) or "Healthy"
+    if notes := [item for item in diagnosis.findings if not item.leaf.unended]:
+        text += f" ({counted(len(notes), 'note')})"
+    return text
 
 
 def badge(diagnosis: Diagnosis) -> str:
@@ -117,102 +115,114 @@ def badge(diagnosis: Diagnosis) -> str:
     return str(Severity.OK if all_clear(diagnosis) else diagnosis.verdict)
 
 
-def title(diagnosis: Diagnosis, *, named: bool = True) -> str:
-    """Return what was found, in a few words, and what is ignored: counted, and the first one named if wanted."""
+def title(diagnosis: Diagnosis) -> str:
+    """Return what was found, in a few words, and what is ignored: counted, and the first one named."""
     text = _title(diagnosis)
     if not diagnosis.ignored:
         return text
-    names, (first, *others) = "", diagnosis.ignored
-    if named:
-        names = f": {first.leaf.id}{at_step(first)}" + f" and {len(others)} more" * bool(others)
-    return f"{text} ({ignored_counts(diagnosis)}{names})"
+    first, *others = diagnosis.ignored
+    named = f"{ignored_counts(diagnosis)}: {first.leaf.id}{at_step(first)}"
+    if others:
+        named += f" and {len(others)} more"
+    return f"{text} ({named})"
 
 
 def _title(diagnosis: Diagnosis) -> str:
     """Return the headline without what is ignored."""
-    finding = main_finding(diagnosis)
-    if diagnosis.verdict == UNKNOWN and not finding:
-        if diagnosis.before_run:
-            return NOTHING_SAID
-        return f"The log was misread: {diagnosis.misread}" if diagnosis.misread else _too_little(diagnosis)
+    finding, end = main_finding(diagnosis), diagnosis.end.title
+    if diagnosis.verdict == UNKNOWN:
+        return _not_judged(diagnosis)
     if diagnosis.verdict in (Severity.OK, Severity.NOTE) and ignored_problems(diagnosis):
         return "Nothing else was found"
     if finding:
-        more = len(diagnosis.findings) - 1  # of a configuration: none of them is the cause of another
-        return finding_title(finding) + f" (and {more} more)" * (diagnosis.before_run and more > 0)
-    unanswered = [visit.question.id for visit in diagnosis.path if is_unasked(visit)]
-    if unanswered:
-        return f"{diagnosis.end.title}; not answered: {', '.join(unanswered)}"
+        text, more = finding_title(finding), len(diagnosis.findings) - 1
+        if diagnosis.before_run and more:  # of a configuration none is the cause of another
+            text += f" (and {more} more)"
+        return text
+    if unanswered := [visit.question.id for visit in diagnosis.path if is_unasked(visit)]:
+        return f"{end}; not answered: {', '.join(unanswered)}"
     if diagnosis.before_run:
-        return f"{diagnosis.end.title} in {counted(diagnosis.judged, 'rule')}"
-    unfinished = so_far(diagnosis) if diagnosis.end.severity is Severity.OK else ""
-    return unfinished or diagnosis.end.title
+        return f"{end} in {counted(diagnosis.judged, 'rule')}"
+    if diagnosis.end.severity is Severity.OK:
+        return so_far(diagnosis) or end
+    return end
 
 
 def so_far(diagnosis: Diagnosis) -> str:
     """Say that no fault shows yet in a log that is short, or stops before its planned end; empty of any other."""
-    run, unended = diagnosis.run, diagnosis.unended
-    if unended is not None:
+    run = diagnosis.run
+    if diagnosis.unended is not None:
         return f"No fault so far, {run.reached}"
-    names = ("loss", "eval_loss", context_of(run).outcome.value or "")
-    rows = max((len(finite(series)[1]) for name in names if (series := run.find(name)) is not None), default=0)
+    rows = max(len(_finite(run, name)) for name in ("loss", "eval_loss", context_of(run).outcome.value or ""))
     if not 0 < rows < ENOUGH_ROWS or diagnosis.before_run or (run.last_step or 0) >= run.planned_step:
         return ""
     return f"No fault so far, {counted(rows, 'row')}"
 
 
+def _finite(run: Run, name: str) -> Floats:
+    """Return the finite values of a series; none where it was not logged."""
+    series = run.find(name)
+    return np.empty(0) if series is None else finite(series)[1]
+
+
 def other_half(diagnosis: Diagnosis) -> tuple[str, str]:
     """Return what the headline leaves out, after a word for it: how the run ended, or what state the model was in."""
-    main = main_finding(diagnosis)
+    main, found = main_finding(diagnosis), diagnosis.findings
     if main is not None and ENDING in main.leaf.events:
-        states = (item for item in diagnosis.findings if item.is_alarm and ENDING not in item.leaf.events)
-        state = next(states, None)
+        for state in found:
+            if state.is_alarm and ENDING not in state.leaf.events:
+                return "State: ", step_prefix(state) + finding_title(state)
         moved = progress(diagnosis.run)
-        healthy = f"no other fault; {moved}" if moved else ""
-        return "State: ", step_prefix(state) + finding_title(state) if state else healthy
-    parts = chain.from_iterable(item.parts for item in diagnosis.findings)
-    ended = next((item for item in parts if ENDING in item.leaf.events), None)
-    told = ended is not None and ended.leaf.unended and main is None  # by the headline
-    return ("Ended: ", finding_title(ended)) if ended is not None and not told else ("", "")
+        return "State: ", f"no other fault; {moved}" * bool(moved)
+    ended = next((part for item in found for part in item.parts if ENDING in part.leaf.events), None)
+    if ended is None or (ended.leaf.unended and main is None):  # the headline tells it
+        return "", ""
+    return "Ended: ", finding_title(ended)
 
 
 def progress(run: Run) -> str:
     """Say how the outcome moved up to the end; empty where it has too few rows to tell."""
     name = context_of(run).outcome.value or "loss"
-    series = run.find(name)
-    if series is None or len(finite(series)[1]) < 2:
+    values = _finite(run, name)
+    if len(values) < 2:
         return ""
-    values = finite(series)[1]
     return f"{name} went from {figure(values[0])} to {figure(values[-1])} in {counted(len(values), 'row')}"
 
 
-def _too_little(diagnosis: Diagnosis) -> str:
+def _not_judged(diagnosis: Diagnosis) -> str:
     """Say what keeps the run from a verdict, and what could be judged."""
-    if diagnosis.faults:
-        return f"Not judged: {diagnosis.faults[0].reason}"
+    if diagnosis.before_run:
+        return NOTHING_SAID
+    if diagnosis.misread:
+        return f"The log was misread: {diagnosis.misread}"
     how = ending_questions(diagnosis.tree)
-    open_end = next((miss.reason for miss in diagnosis.lacking if miss.id in how), "")
-    if open_end:
-        return f"Not judged: {open_end}"
-    run, loss = diagnosis.run, diagnosis.run.get("loss")
-    rows = 0 if loss is None else int(np.isfinite(loss.values).sum())
-    # What is wrong with such a log; empty where the reason must say it.
-    kind = "Only the loss was logged" if len(run.series) == 1 else ""
-    if not run.series:
-        kind = "No metric in the log"
-    elif not rows:
-        kind = "" if run.has("reward") else "No loss in the log"
-    elif rows < FEW_ROWS and not any(miss.metrics for miss in diagnosis.lacking):
-        kind = f"Log too short ({counted(rows, 'row')} of loss)"
+    reasons = [fault.reason for fault in diagnosis.faults]
+    reasons += [miss.reason for miss in diagnosis.lacking if miss.id in how]
+    if reasons:
+        return f"Not judged: {reasons[0]}"
+    kind = _kind_of_log(diagnosis)
     if not diagnosis.partial:
         return f"{kind}: {TOO_LITTLE[0].lower()}{TOO_LITTLE[1:]}" if kind else TOO_LITTLE
     entries = {item.section.entry: f"§{item.section.id}" for item in diagnosis.sections}
-    open_ = {entries.get(item.id) for item in diagnosis.lacking}
+    lacking = [entries.get(item.id, item.id) for item in diagnosis.lacking]
     numbered = [f"§{section.id}" for section in diagnosis.answered if section.id[:1].isdigit()]
-    judged = [name for name in numbered if name not in open_]
-    lacking = " and ".join(entries.get(item.id, item.id) for item in diagnosis.lacking)
-    text = f"Nothing wrong in {', '.join(judged)}; {lacking} not judged" if judged else TOO_LITTLE
+    text = TOO_LITTLE
+    if judged := [name for name in numbered if name not in lacking]:
+        text = f"Nothing wrong in {', '.join(judged)}; {' and '.join(lacking)} not judged"
     return f"{kind}. {text}" if kind else f"{text}: {diagnosis.lacking[0].reason}"
+
+
+def _kind_of_log(diagnosis: Diagnosis) -> str:
+    """Say what is wrong with a log that does not suffice; empty where the reason must say it."""
+    run = diagnosis.run
+    rows = len(_finite(run, "loss"))
+    if not run.series:
+        return "No metric in the log"
+    if not rows and not run.has("reward"):
+        return "No loss in the log"
+    if 0 < rows < FEW_ROWS and not any(miss.metrics for miss in diagnosis.lacking):
+        return f"Log too short ({counted(rows, 'row')} of loss)"
+    return "Only the loss was logged" if len(run.series) == 1 and rows else ""
 
 
 def finding_title(finding: Incident) -> str:
@@ -227,15 +237,9 @@ def all_clear(diagnosis: Diagnosis) -> bool:
     """Whether all that was found are notes that need no action: healthy runs have such, or a problem is ignored."""
     if diagnosis.verdict != Severity.NOTE:
         return False
-    if ignored_problems(diagnosis):
-        return True
-    return all(map(_needs_nothing, diagnosis.reached))
-
-
-def _needs_nothing(item: Incident) -> bool:
-    """Whether a finding is a note that needs no action."""
-    idle = item.leaf.unended or item.leaf.fix.startswith(NOTHING)
-    return item.leaf.severity is Severity.NOTE and idle
+    notes = (item.leaf for item in diagnosis.reached if item.leaf.severity is Severity.NOTE)
+    idle = [leaf for leaf in notes if leaf.unended or leaf.fix.startswith(NOTHING)]
+    return len(idle) == len(diagnosis.reached) or bool(ignored_problems(diagnosis))
 
 
 def restart_brief(finding: Incident) -> str:
@@ -262,26 +266,14 @@ def ignored_counts(diagnosis: Diagnosis) -> str:
     return ", ".join(f"{count} {word}" for word, count in counts.items() if count)
 
 
-def accepted_notes(diagnosis: Diagnosis, *, most: int | None = None) -> list[str]:
+def accepted_notes(diagnosis: Diagnosis) -> list[str]:
     """Return what is accepted and why, a line each, what that makes of the verdict, and what is out of date."""
-    accepted = [item for item in diagnosis.ignored if item.accepted]
-    lines = [
-        f"Accepted: {item.leaf.id}{at_step(item)}: {item.accepted.text}" for item in accepted[:most] if item.accepted
-    ]
-    if len(accepted) > len(lines):
-        lines.append(f"Accepted: {len(accepted) - len(lines):,} more (--full names them)")
-    worst = max((item.leaf.severity for item in accepted), key=lambda severity: severity.rank, default=Severity.OK)
+    accepted = [(item, item.accepted.text) for item in diagnosis.ignored if item.accepted]
+    lines = [f"Accepted: {item.leaf.id}{at_step(item)}: {why}" for item, why in accepted]
+    worst = max((item.leaf.severity for item, _ in accepted), key=lambda severity: severity.rank, default=Severity.OK)
     if worst.is_alarm and diagnosis.verdict in (Severity.OK, Severity.NOTE, UNKNOWN):
         lines.append(f"But for what is accepted the verdict would be {worst}.")
     return [*lines, *diagnosis.acceptance_notes]
-
-
-def unchecked(diagnosis: Diagnosis) -> str:
-    """Count the questions that were asked and have no answer, as `3 of 20 questions`; empty where all have one."""
-    if not diagnosis.missing:
-        return ""
-    asked = {visit.question.id for visit in chain(diagnosis.path, *diagnosis.further)}
-    return f"{len(diagnosis.missing):,} of {len(asked):,} questions"
 
 
 def because(actions: Iterable[Action]) -> list[str]:
@@ -352,12 +344,19 @@ def in_order(events: Sequence[Happening]) -> list[tuple[Happening, str]]:
 
 def facts(run: Run) -> str:
     """Return the run in a line: its steps, task and trainer, precision, optimizer and rate, and its name."""
-    dtype, optimizer, rate = run.setting("dtype"), run.setting("optimizer"), run.setting("lr")
-    shown_rate = f"lr {figure(rate)}" if isinstance(rate, float | int) else ""
-    trained = " ".join(filter(None, (str(optimizer or ""), shown_rate)))
-    ranks = f"{len(run.ranks)} ranks" * bool(run.ranks)
-    known = (step_range(run), _kind(context_of(run)), str(dtype or ""), trained, ranks)
-    return " · ".join(filter(None, (*known, run.name)))
+    context, optimizer, rate = context_of(run), run.setting("optimizer"), run.setting("lr")
+    trained, kind, trainer, ranks = [str(optimizer or "")], context.task.value or "", "", ""
+    kind = TASKS.get(kind, kind)
+    if isinstance(rate, float | int):
+        trained.append(f"lr {figure(rate)}")
+    if context.algorithm.value:
+        kind = _algorithm(context.algorithm.value)
+    if context.framework.value:
+        trainer = framework(context.framework.value).name
+    if run.ranks:
+        ranks = f"{len(run.ranks)} ranks"
+    parts = (step_range(run), kind, trainer, str(run.setting("dtype") or ""), " ".join(filter(None, trained)), ranks)
+    return " · ".join(filter(None, (*parts, run.name)))
 
 
 def step_range(run: Run) -> str:
@@ -394,31 +393,30 @@ def identity(context: Context) -> Iterator[tuple[str, str, str]]:
     """Yield the name of each part of a run that is known, its value, and how it is known."""
     for name, part in {**PARTS, "outcome": "outcome"}.items():
         known: Known[str] = getattr(context, part)
-        text, algorithm = str(known.value), context.algorithm.value
-        if part == "outcome":
-            text += f", {context.better} is better" * bool(context.better)
-            if context.chance.value is not None:
-                text += f"; {context.chance.value:.4g} by chance ({context.chance.why})"
-        elif part == "framework" and known.value:
-            text = framework(text).name
-        elif part != "optimizer":
-            text = TASKS.get(text, text)
-            if part == "task" and algorithm and algorithm != known.value:
-                text += f" ({_algorithm(algorithm)})"
         if known.value is not None:
-            yield name, text, f"{known.how}: {known.why}" if known.why else known.how
+            how = known.how
+            if known.why:
+                how += f": {known.why}"
+            yield name, _value(context, part, known.value), how
+
+
+def _value(context: Context, part: str, value: str) -> str:
+    """Return the value of a part of a run in words."""
+    if part == "outcome":
+        if context.better:
+            value += f", {context.better} is better"
+        if context.chance.value is not None:
+            value += f"; {context.chance.value:.4g} by chance ({context.chance.why})"
+    elif part == "framework":
+        return framework(value).name
+    elif part == "task" and (algorithm := context.algorithm.value) not in (None, value):
+        return f"{TASKS.get(value, value)} ({_algorithm(algorithm)})"
+    return TASKS.get(value, value)
 
 
 def unknown_parts(context: Context) -> list[str]:
     """Return the names of the parts that are not known."""
     return [name for name, part in PARTS.items() if getattr(context, part).value is None]
-
-
-def _kind(context: Context) -> str:
-    """Return what is trained and with what, as `PPO · Stable-Baselines3`; empty where neither is known."""
-    task, algorithm, trainer = context.task.value, context.algorithm.value, context.framework.value
-    what = _algorithm(algorithm) if algorithm else TASKS.get(task or "", task or "")
-    return " · ".join(filter(None, (what, framework(trainer).name if trainer else "")))
 
 
 def _algorithm(name: str) -> str:
@@ -429,86 +427,78 @@ CAME_BACK = "Q2.3"  # the node of a spike that the loss came back from
 WHICH_NAN = "Q1.4"  # the node of a loss that is not finite
 STAYED_UP = "Q2.4"  # the node of a spike that it did not come back from
 RISES = "Q4.5"  # the node of a rise that nothing explains
-EXPLAINS = {"lr": "lr", "weight_norm": "weight norm", "grad_norm": "gradient"}
 MIN_ROWS = 3  # that make a level
 LEVEL_SHARE = 20  # a level is one of so many parts of the rows
-NEAR_CHANCE = 0.03
 ROWS_OF_JUMP = 2  # a row that is a mean may hold a part of a jump
-MAX_RANKS = 8
 
 
 def plainly(run: Run, finding: Incident) -> str:
     """Return what must be known of a finding beside its leaf: whether it is over, and what followed; may be empty."""
-    text, onset = "", finding.onset_step
-    described = {CAME_BACK: ("loss", _recovered), STAYED_UP: ("loss", _stayed_up)}
-    metric, describe = described.get(finding.leaf.of, ("eval_quality", _better_meanwhile))
-    series = run.get(metric)
-    if finding.leaf.of in (*described, RISES) and series is not None and onset is not None:
-        text = describe(series, finding, onset)
-    if finding.leaf.of == WHICH_NAN and onset is not None and (terms := which_terms(run, onset)):
-        text = f"{terms[:1].upper()}{terms[1:]}."
-    # What would separate the causes of a rise and was not logged.
-    names = [name for metric, name in EXPLAINS.items() if not run.has(metric)]
-    if finding.leaf.of == RISES and names and not text:
-        text = f"{in_words(names)} {('is', 'are')[len(names) > 1]} not logged."
-    followed = "; ".join(f"{item.leaf.title} ({item.unit} {item.onset_step:,})" for item in finding.consequences)
-    led_to = f"What followed: {followed}." * bool(followed)
-    return " ".join(filter(None, (text or doubts(run, finding), led_to)))
+    texts = [_outlook(run, finding) or doubts(run, finding)]
+    followed = [f"{item.leaf.title} ({item.unit} {item.onset_step:,})" for item in finding.consequences]
+    if followed:
+        texts.append(f"What followed: {'; '.join(followed)}.")
+    return " ".join(filter(None, texts))
 
 
-def _recovered(series: Series, finding: Incident, onset: int) -> str:
-    """Describe how a loss ends that came back from a spike; empty where it has too few rows."""
-    steps, values = finite(series)
-    rows = max(MIN_ROWS, len(values) // LEVEL_SHARE)
-    if len(values) < 2 * rows:
+def _outlook(run: Run, finding: Incident) -> str:
+    """Return which part broke first, or whether a loss came back; empty of a finding that neither is said of."""
+    node, onset, loss, quality = finding.leaf.of, finding.onset_step, run.get("loss"), run.get("eval_quality")
+    if onset is None:
         return ""
-    before, last = values[: rows_before(steps, onset)][-rows:], float(values[-1])
-    begins, ends = median(values[:rows]), median(values[-rows:])
-    if finding.restart is None and len(before) and max(ends, last) <= before.max():
-        return f"It came back: the loss ends at {figure(last, 4)}; nothing to restart."
-    before_that = f"the {figure(begins, 4)} of its first rows" if last > begins else "where it was before"
-    if last >= values[rows_before(steps, onset) :].max():
-        return f"The loss ends at {figure(last, 4)}, above {before_that}."
-    return f"The loss fell back from its top, but ends at {figure(last, 4)}, above {before_that}."
+    if node == WHICH_NAN and (terms := which_terms(run, onset)):
+        return f"{terms[:1].upper()}{terms[1:]}."
+    if node in (CAME_BACK, STAYED_UP) and loss is not None:
+        return _course(loss, finding, onset)
+    if node == RISES and quality is not None:
+        return _better_meanwhile(quality, onset)
+    return ""
 
 
-def _stayed_up(series: Series, finding: Incident, onset: int) -> str:
-    """Say how far a loss went up that stays there, and whether that is where it began."""
-    steps, values = finite(series)
-    good = onset - 1 if finding.last_good_step is None else finding.last_good_step
-    before = values[: rows_upto(steps, good)][-shared.ROWS_LONG :]
-    after = values[rows_upto(steps, good) :]
-    if len(before) < MIN_ROWS or len(after) < MIN_ROWS:
+def _course(loss: Series, finding: Incident, onset: int) -> str:
+    """Say how far a loss went up, and where it ends; empty where it has too few rows."""
+    steps, values = finite(loss)
+    rows, at = max(MIN_ROWS, len(values) // LEVEL_SHARE), rows_before(steps, onset)
+    if finding.leaf.of == STAYED_UP and finding.last_good_step is not None:
+        at = rows_upto(steps, finding.last_good_step)
+    before, after = values[:at][-shared.ROWS_LONG :], values[at:]
+    if min(len(before), len(after)) < MIN_ROWS:
         return ""
-    low, high = median(before), median(after[-max(MIN_ROWS, len(values) // LEVEL_SHARE) :])
-    rows = int(np.argmax(after >= (low + high) / 2)) + 1
-    text = f"The loss {'climbed' if rows > ROWS_OF_JUMP else 'jumped'} from {figure(low, 3)} to {figure(high, 3)}"
-    if abs(high - values[0]) <= shared.SHARE_SOME * abs(values[0]):
-        return f"{text}, back to the {figure(values[0], 3)} of its first row."
-    return f"{text}, and stays there."
+    low, top, last = median(before), median(after[-rows:]), f"{figure(values[-1], 4)}"
+    if finding.leaf.of == CAME_BACK:
+        if finding.restart is None and max(top, values[-1]) <= before[-rows:].max():
+            return f"It came back: the loss ends at {last}; nothing to restart."
+        top, stays = after.max(), f", and ends at {last}."
+    elif abs(top - values[0]) <= shared.SHARE_SOME * abs(values[0]):
+        stays = f", back to the {figure(values[0], 3)} of its first row."
+    else:
+        stays = ", and stays there."
+    moved = "jumped"
+    if int(np.argmax(after >= (low + top) / 2)) >= ROWS_OF_JUMP:
+        moved = "climbed"
+    return f"The loss {moved} from {figure(low, 3)} to {figure(top, 3)}{stays}"
 
 
-def _better_meanwhile(quality: Series, _finding: Incident, onset: int) -> str:
+def _better_meanwhile(quality: Series, onset: int) -> str:
     """Say that the quality on held-out data rose while the loss did: then the loss is no reason to stop."""
     steps, values = finite(quality)
-    before, after = values[: rows_upto(steps, onset)], values[rows_upto(steps, onset) :]
-    if not len(before) or len(after) < MIN_ROWS:
+    at = rows_upto(steps, onset)
+    best, after = values[:at].max(initial=-np.inf), values[at:]
+    if not at or len(after) < MIN_ROWS:
         return ""
     last = median(after[-max(MIN_ROWS, len(after) // LEVEL_SHARE) :])
-    if last <= before.max():
+    if last <= best:
         return ""
-    change = f"{figure(before.max(), 4)} → {figure(last, 4)}"
+    change = f"{figure(best, 4)} → {figure(last, 4)}"
     return f"{quality.origin or quality.metric} got better meanwhile ({change}): look at the terms of the loss."
 
 
 def doubts(run: Run, finding: Incident) -> str:
     """Say why the lowest eval loss may not be the best of a run; empty where nothing speaks against it."""
-    series = run.get("eval_loss")
-    values = np.empty(0) if series is None else finite(series)[1]
+    values = _finite(run, "eval_loss")
     if finding.leaf.take is not Take.BEST or len(values) < MIN_ROWS:
         return ""
-    classes, texts = context_of(run).classes.value, []
-    lowest, at = float(values.min()), int(values.argmin())
+    chance, texts, lowest, at = context_of(run).chance, [], float(values.min()), int(values.argmin())
     rise = median(values[-max(MIN_ROWS, len(values) // 3) :]) - lowest
     swing = float(np.abs(np.diff(values[at:])).max(initial=0.0))
     if at == 0:
@@ -516,51 +506,36 @@ def doubts(run: Run, finding: Incident) -> str:
     elif swing > rise:
         change = f"swings by up to {figure(swing)} between evaluations; its final rise is {figure(rise)}"
         texts.append(f"The eval loss {change}.")
-    if isinstance(classes, int) and classes > 1:
-        if lowest >= math.log(classes):
-            texts.append(f"It never was below {math.log(classes):.3g}, the loss of a guess.")
-    elif abs(lowest / math.log(2) - 1) < NEAR_CHANCE:
-        texts.append(f"Its lowest, {lowest:.3g}, is about ln 2, the loss of a guess between two.")
+    if chance.value is not None and context_of(run).better == "lower" and lowest >= chance.value:
+        texts.append(f"It never was below {chance.value:.3g}, the loss of a guess.")
     return " ".join(texts)
 
 
 def monitor_sentences(replay: Replay, unit: str) -> list[str]:
     """Return what the NaN monitor would have done over a log of such units, the most important sentence first."""
-    loss, most, norm, texts = replay.loss, replay.max_consecutive, replay.grad_norm, []
-    if loss.stop_step is None:
-        texts.append(f"would not have stopped the run: never {most} rows in a row without a finite loss")
-    else:
-        after = "the log ends there"
-        if loss.returned_step is not None:
-            after = f"the loss came back for good at step {loss.returned_step:,}"
-        elif replay.steps_in_vain:
-            after = f"{counted(replay.steps_in_vain, 'step')} after that ran in vain"
+    loss, most, norm = replay.loss, replay.max_consecutive, replay.grad_norm
+    stopped = f"would not have stopped the run: never {most} rows in a row without a finite loss"
+    if loss.stop_step is not None:
         where = f"at step {loss.stop_step:,}, after {most} rows in a row without a finite loss"
-        texts.append(f"would have stopped the run {where}; {after}")
+        stopped = f"would have stopped the run {where}; {_after_stop(replay)}"
     good = "no row was good before"
     if loss.last_good is not None and loss.last_good_step is not None:
         good = f"last good loss {figure(loss.last_good, 4)} at step {loss.last_good_step:,}"
     rows = f"{counted(loss.total, 'row')} without a finite loss, from step {loss.first_step:,} on"
-    texts.append(f"{rows}, at most {loss.longest:,} in a row; {good}")
-    if norm:
-        text = f"grad_norm is not finite from step {norm.first_step:,} on, at {counted(norm.total, 'row')}"
-        ends = f": check_gradients would have stopped the run at step {norm.stop_step or 0:,}"
-        if norm.stop_step is None:
-            ends = f", at most {norm.longest:,} in a row: check_gradients would not have stopped the run"
-        elif loss.stop_step is not None and norm.stop_step >= loss.stop_step:
-            ends = ": check_gradients would have stopped the run no earlier"
-        texts.append(text + ends)
-    if replay.first_ranks and not replay.other_ranks:
-        broke = f"all {len(replay.first_ranks)} ranks broke together, at step {replay.first_rank_step:,}"
-        texts.append(f"{broke}; log each rank's own loss, before it is averaged, to see which one was first")
-    elif replay.first_ranks:
-        first, others = (
-            f"rank{'s' * (len(ranks) > 1)} {first_few(ranks, MAX_RANKS)}"
-            for ranks in (replay.first_ranks, replay.other_ranks)
-        )
-        there = f"there {others} would have logged “not finite on another rank”"
-        texts.append(f"{first} broke first, at step {replay.first_rank_step:,}; {there}")
+    texts = [stopped, f"{rows}, at most {loss.longest:,} in a row; {good}"]
+    if norm and norm.stop_step is not None and norm.stop_step < (loss.stop_step or math.inf):
+        begins = f"grad_norm is not finite from step {norm.first_step:,} on"
+        texts.append(f"{begins}: check_gradients would have stopped the run at step {norm.stop_step:,}")
     if replay.every > 1:
         counts = "inside the training loop it counts steps, and stops after"
         texts.append(f"counted in rows, logged every {replay.every:,} steps; {counts} {most} of them")
     return [counting(text, unit) for text in texts]
+
+
+def _after_stop(replay: Replay) -> str:
+    """Say what came after the step at which the monitor would have stopped the run."""
+    if replay.loss.returned_step is not None:
+        return f"the loss came back for good at step {replay.loss.returned_step:,}"
+    if replay.steps_in_vain:
+        return f"{counted(replay.steps_in_vain, 'step')} after that ran in vain"
+    return "the log ends there"

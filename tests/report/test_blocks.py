@@ -1,40 +1,10 @@
-"""Blocks fold in the order that is given, and no further than it takes."""
+"""Texts that are cut to their room, and colours."""
 
 from __future__ import annotations
 
-from functools import partial
-from typing import TYPE_CHECKING
-
-import pytest
 from rich.style import Style
 
-from stabtree.report.outputs import RenderOptions
-from stabtree.report.page import STYLES, Pane, clipped, fitted, in_lines, new_page, uncut
-
-if TYPE_CHECKING:
-    from stabtree.report.page import Page
-
-
-def lines(page: Page, count: int, letter: str) -> None:
-    """So many lines of a letter."""
-    for _ in range(count):
-        page.line((letter, ""))
-
-
-def pane(letter: str, *counts: int) -> Pane:
-    """A part with a form of each length."""
-    return Pane(letter, tuple(partial(lines, count=count, letter=letter) for count in counts))
-
-
-@pytest.mark.parametrize(
-    ("most", "told"),
-    [(12, "aaaaa bbbbb"), (11, "aaaaa bbbbb"), (10, "aaa bbbbb"), (8, "aaa bbb"), (6, "a bbb"), (4, "a b"), (1, "a b")],
-)
-def test_a_part_folds_only_where_it_must(most: int, told: str) -> None:
-    """In the order given, one form at a time; what has no shorter form stays, however little room there is."""
-    panes = [pane("a", 5, 3, 1), pane("b", 5, 3, 1)]
-    text = fitted(panes, ("a", "b", "a", "b", "b", "nobody"), most, partial(new_page, RenderOptions(width=40)))
-    assert text.replace("\n\n", " ").replace("\n", "") == told
+from stabtree.report.page import STYLES, clipped, in_lines, uncut
 
 
 def test_a_text_is_cut_at_a_clause_or_behind_a_word() -> None:

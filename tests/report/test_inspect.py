@@ -39,9 +39,9 @@ def test_what_went_wrong_while_reading_is_told(tmp_path: Path) -> None:
     """Skipped lines, resumes and gaps are named with their place."""
     rows = [f"{i},{'' if i > 40 else 5 - i / 20},0.1" for i in [*range(50), *range(30, 70)]]
     page = report(tmp_path, "step,loss,lr\n" + "\n".join(rows) + "\n71,2")
-    assert "line 92 is cut: the file ends inside this line." in page
-    assert "The log went back from step 40 to 30: the later rows replace 20 rows." in page
-    assert "loss is missing in 29 rows, from step 41 to the end." in page
+    assert "the first is line 92, which is cut: the file ends inside this line." in " ".join(page.split())
+    assert "after step 40 the log goes back to 30 and replaces 20 rows." in page
+    assert "loss is missing in 29 rows of steps 41 to 69 while the log goes on." in page
 
 
 @pytest.mark.parametrize("width", [40, 80, 160])

@@ -127,12 +127,6 @@ def _as_logged(
     return found, notes
 
 
-def replaced_rows(resume: Resume) -> str:
-    """Return how many rows a resume replaced, and how many of them held values that are not finite, in words."""
-    rows = _counted(resume.replaced_rows, "row")
-    return f"{rows}, {resume.broken_rows:,} of them not finite" if resume.broken_rows else rows
-
-
 def _lost(rows: Sequence[MetricRows], made: Assembled) -> Iterator[str]:
     """Yield the notes on what was not read, was replaced, or is missing."""
     for source in (part.source for part in rows if part.source.skipped_count):
@@ -140,7 +134,10 @@ def _lost(rows: Sequence[MetricRows], made: Assembled) -> Iterator[str]:
         yield f"Not read of {source.path}: {lines}, the first is line {first.line:,}, which {first.reason}."
     for resume in made.resumes[:5]:
         text = f"after step {resume.from_step:,} the log goes back to {resume.to_step:,}"
-        yield f"A resume: {text} and replaces {replaced_rows(resume)}."
+        replaced = _counted(resume.replaced_rows, "row")
+        if resume.broken_rows:
+            replaced += f", {resume.broken_rows:,} of them not finite"
+        yield f"A resume: {text} and replaces {replaced}."
     for gap in made.gaps[:5]:
         steps = f"{_counted(gap.rows, 'row')} of steps {gap.first_step:,} to {gap.last_step:,}"
         yield f"{gap.metric} is missing in {steps} while the log goes on."

@@ -70,7 +70,7 @@ def _short(page: Page, found: Diagnosis, name: str) -> None:
     loud = [finding for finding in found.findings if finding.leaf.severity in LOUD]
     quiet = [finding for finding in found.findings if finding.leaf.severity not in LOUD]
     more, loud = len(loud) - MAX_FINDINGS, loud[:MAX_FINDINGS]
-    accepted = accepted_notes(found, most=MAX_NOTES)
+    accepted = accepted_notes(found)
     notes = [*_read_from(found, name), *accepted, *found.run.notes[:MAX_NOTES]]
     # The verdict, the last two lines, and what parts them.
     room = MAX_LINES - 4 - (more > 0) - len(notes) - 2 * bool(quiet)
