@@ -7,6 +7,7 @@ configuration, and what the run printed, in pieces of two streams that become li
 from __future__ import annotations
 
 import json
+import os
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -50,6 +51,15 @@ _LINE_ENDS = re.compile(r"\r\n|\n|\r")
 _MESSAGES = re.compile(r"[^\n\[]{0,80}\[\w+\.py:[^\]\n]{0,80}\(\):\d+\]")
 FINAL_VALUES, MESSAGES = "the final values", "the messages"
 _HINT = "name the run's folder, or its run-*.wandb file"
+# By itself W&B's library asks a server that is down again for many minutes, and asks for a key at a terminal.
+_LIMITS = {
+    "WANDB_SILENT": "true",
+    "WANDB_HTTP_TIMEOUT": "20",
+    "WANDB__GRAPHQL_RETRY_MAX": "2",
+    "WANDB__FILE_TRANSFER_RETRY_MAX": "2",
+    "WANDB__FILE_TRANSFER_TIMEOUT_SECONDS": "60",
+}
+PAGE_ROWS, MAX_PAGE = 1000, 2**31 - 1  # the service counts a page in 32 bits
 
 
 def sniff(source: Source, _names: Names) -> Sure:
@@ -266,13 +276,27 @@ def run_in(directory: Path, read: Callable[[Path], tuple[Table, ...]]) -> tuple[
 
 
 def fetch(library: Any, path: str, home: Path) -> Path | None:
-    """Write what W&B's own library says of a run into a folder as W&B's; None if nothing was logged."""
+    """Write what W&B's own library says of a run into a folder as W&B's; None if nothing was logged.
+
+    Raises:
+        StabtreeError: where the service has rows, and the library returns none of them.
+    """
+    os.environ.update({name: os.environ.get(name, value) for name, value in _LIMITS.items()})
     run, own, rows = library.Api().run(path), home / "files", 0
     own.mkdir()
+    logged, last = run.historyLineCount or 0, run.lastHistoryStep
+    # A page is so many steps, not rows: of steps that count tokens, a million pages would be empty.
+    page = min(max(PAGE_ROWS, PAGE_ROWS * last // max(logged, 1)), MAX_PAGE)
     with (own / "wandb-history.jsonl").open("w", encoding="utf-8") as stream:
-        for rows, row in enumerate(run.scan_history(), 1):  # noqa: B007 - it counts them
+        for rows, row in enumerate(run.scan_history(page_size=page), 1):  # noqa: B007 - it counts them
             stream.write(json.dumps(dict(row), default=str) + "\n")
+    if logged and not rows:
+        problem = f"has {logged:,} rows, of which wandb {library.__version__} returned none"
+        raise StabtreeError(problem, where=f"wandb://{path}", hint="type `pip install -U wandb`")
+    for file in run.files(names=["output.log"]):
+        if file.size:
+            file.download(str(own), replace=True)
     config = {"display_name": run.name, **run.config}
     for name, values in (("config.yaml", config), ("wandb-metadata.json", {"state": run.state})):
         (own / name).write_text(json.dumps(values, default=str), encoding="utf-8")
-    return home if rows else None
+    return home if rows or (own / "output.log").exists() else None
