@@ -375,7 +375,8 @@ class Claims(Struct):
             return Claim(folder, found, frozenset(logs))
         read = {table.path for table in found.tables}
         last = max(read & logs, default=max(logs, default=""))  # those before it could not be read
-        return Claim(folder, found, frozenset(read | {path for path in logs if path <= last}))
+        printed = {str(Path(path).with_name(loader.OUTPUT_FILE)) for path in read if path.endswith(loader.HISTORY_FILE)}
+        return Claim(folder, found, frozenset(read | printed | {path for path in logs if path <= last}))
 
     def _tables(self, file: Path) -> tuple[Table, ...]:
         source = open_source(file)

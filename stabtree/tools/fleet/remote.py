@@ -34,12 +34,20 @@ T = TypeVar("T")
 CHECK = "check the address, and that you may read there"
 MAX_BYTES = 1 << 30  # of one file that is copied
 EXTRA = "type `pip install 'stabtree[remote]'`"
-# What people type, what MLflow prints, and what the pages of runs are at. Only the server of the environment is asked.
+# What people type, what MLflow prints, and what the pages are at: first of many runs, then of one. Only the server of
+# the environment is asked.
+_PAGE = r"https?://(?:[\w.-]*\bwandb\b[\w.:-]*|[^/@]+/wandb)/"
 _FORMS = (
+    (re.compile(r"wandb:/*([^/?#:@]+/[^/?#:@]+)/?"), "wandb://{}"),
+    (re.compile(rf"{_PAGE}([^/?#:@]+/[^/?#:@.]+)(?:/(?:workspace|table|overview))?/?(?:\?.*)?"), "wandb://{}"),
+    (re.compile(rf"(?:wandb:/*|{_PAGE})([^/?#:@]+/[^/?#:@]+/sweeps/[\w-]+)(?:[/?].*)?"), "wandb://{}"),
+    (re.compile(r"(?:mlflow:/*|https?://[^#\s]+#/)(experiments/[^/?#]+)(?:[/?](?!runs/).*)?"), "mlflow:{}"),
     (re.compile(r"wandb:/*([^/?#:@]+/[^/?#:@]+)/(?:runs/)?([^/?#:@]+)/?"), "wandb://{}/{}"),
     (re.compile(r"https?://[^/@]+/(?:wandb/)?([^/?#]+/[^/?#]+)/runs/([\w-]+)(?:[/?#][^.]*)?"), "wandb://{}/{}"),
     (re.compile(r"(?:mlflow:|runs:/|https?://[^#\s]+#/experiments/\d+/runs/)/*([\w-]+)(?:[/?#].*)?"), "mlflow:{}"),
 )
+_MANY = re.compile(r"wandb://[^/]+/[^/]+(?:/sweeps/.*)?|mlflow:experiments/.*")
+MAX_LISTED = 500  # runs of a project, a sweep or an experiment
 
 
 def is_address(path: str) -> bool:
@@ -91,6 +99,8 @@ def read_remote(unit: Unit, options: LoadOptions) -> Contents:
     Raises:
         StabtreeError: where it can't be reached, or an option is wrong whatever the log.
     """
+    if _MANY.fullmatch(unit.folder):
+        return _listed(unit.folder)
     files = _files(unit)
     direct = [name for name in files if "/" not in name]
     folders = sorted({name.partition("/")[0] for name in files} - set(direct))
@@ -120,7 +130,12 @@ def fetched_runs(*paths: str, **how: Any) -> Sequence[Loaded]:
             if not is_address(path):
                 places.append(path)
                 continue
-            for unit in address_units(path):
+            for unit in (waiting := address_units(path)):
+                if _MANY.fullmatch(unit.folder):
+                    found = _listed(unit.folder)
+                    waiting += found.further
+                    refused += found.loaded
+                    continue
                 copy, more_names, more_refused = stack.enter_context(_copied(unit, _files(unit)))
                 places += copy.paths
                 names |= more_names
@@ -177,7 +192,10 @@ def _copied(unit: Unit, files: Mapping[str, int]) -> Iterator[tuple[Unit, dict[s
         root = Path(folder).resolve()
         if run_address(unit.folder):
             with _asked(unit.folder):
-                run = _fetched(unit.folder, root)
+                run: Path | None = _told(unit.folder, "fetch", root)
+            if run is None:
+                problem, hint = "is a run without metrics: nothing was logged", "name another run"
+                raise StabtreeError(problem, where=unit.folder, hint=hint)
             file = (run.name,) * (run != root)
             yield Unit(str(root), file, named=bool(file)), {str(run): unit.folder, str(root): unit.folder}, []
             return
@@ -210,22 +228,33 @@ def _copied(unit: Unit, files: Mapping[str, int]) -> Iterator[tuple[Unit, dict[s
         yield replace(unit, folder=str(home)), {f"{root}/": masked(prefix)}, refused
 
 
-def _fetched(address: str, home: Path) -> Path:
-    """Fetch a run into a folder of its own; return the folder or file to read.
+def _listed(address: str) -> Contents:
+    """Return the newest runs of a project, a sweep or an experiment, each to be read on its own."""
+    with _asked(address):
+        runs: list[str] = _told(address, "listed", MAX_LISTED + 1)
+    if not runs:
+        raise StabtreeError("holds no runs", where=address, hint=CHECK)
+    rest: tuple[Loaded, ...] = ()
+    if len(runs) > MAX_LISTED:
+        problem = f"holds more than {MAX_LISTED} runs: only the newest {MAX_LISTED} are read"
+        error = StabtreeError(problem, where=address, hint="name others by their own addresses")
+        rest = (Loaded(f"{address} (the rest)", error, address),)
+    return Contents(rest, further=tuple(map(Unit, runs[:MAX_LISTED])))
+
+
+def _told(address: str, question: str, *how: Any) -> Any:
+    """Return what a service's own library says of an address.
 
     Raises:
-        StabtreeError: where the library is not installed, or the run has nothing to read.
+        StabtreeError: where the library is not installed.
     """
-    service, _, run = address.partition(":")
+    service, _, place = address.partition(":")
     try:
-        library = import_module(service)
-        found: Path | None = import_module(f"stabtree.loaders.trackers.{service}").fetch(library, run.lstrip("/"), home)
+        library, tracker = import_module(service), import_module(f"stabtree.loaders.trackers.{service}")
+        return getattr(tracker, question)(library, place.lstrip("/"), *how)
     except ImportError as error:
         problem = f"needs stabtree[{service}]: {clean(error, 120)}"
         raise StabtreeError(problem, where=address, hint=f"type `pip install 'stabtree[{service}]'`") from None
-    if found is None:
-        raise StabtreeError("is a run without metrics: nothing was logged", where=address, hint="name another run")
-    return found
 
 
 def _is_name(name: str) -> bool:
