@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 import sqlite3
 from contextlib import closing, suppress
@@ -33,6 +34,8 @@ MAX_DEPTH = 4  # folders below `metrics`: `train/loss` is a file `loss` in a fol
 LARGEST = 1.7976931348623157e308
 TABLES = {"metrics": "run_uuid", "runs": "run_uuid"}
 HINT = "name the database that mlflow wrote, such as mlflow.db"
+# By itself MLflow's library asks a server that is down for a quarter of an hour: seven times, for two minutes each.
+_LIMITS = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2", "MLFLOW_HTTP_REQUEST_TIMEOUT": "30"}
 # All parameters are stored as text.
 _WORDS = {"True": True, "False": False, "None": None, "": None}
 
@@ -182,8 +185,6 @@ def _client(library: Any, path: str) -> Any:
         problem = "is of a server that nothing names"  # MLflow would begin a database in the working directory
         hint = "set MLFLOW_TRACKING_URI to the address of the server"
         raise StabtreeError(problem, where=f"mlflow:{path}", hint=hint)
-    # With the usual 7 requests of two minutes, a server that is down takes a quarter of an hour.
-    for name, limit in (("MLFLOW_HTTP_REQUEST_MAX_RETRIES", 2), ("MLFLOW_HTTP_REQUEST_TIMEOUT", 30)):
-        if not (setting := getattr(library.environment_variables, name)).is_set():
-            setting.set(limit)
+    for name, limit in _LIMITS.items():
+        os.environ.setdefault(name, limit)
     return library.MlflowClient()

@@ -332,5 +332,6 @@ def listed(library: Any, path: str, most: int) -> list[str]:
 
 def _service(library: Any) -> Any:
     """Return the interface of W&B's own library, which is to give up on a server that does not answer."""
-    os.environ.update({name: os.environ.get(name, value) for name, value in _LIMITS.items()})
+    for name, limit in _LIMITS.items():
+        os.environ.setdefault(name, limit)
     return library.Api()
