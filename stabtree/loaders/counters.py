@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from stabtree.common.lazy import np
 from stabtree.common.shared import FACTOR_SMALL, SHARE_MOST
 from stabtree.common.stats import median
-from stabtree.loaders.table import Column
+from stabtree.loaders.table import Column, unless_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -61,7 +61,7 @@ class Dense(NamedTuple):
     def column(self, rows: Ints) -> Column:
         """Return some of the rows as a column of a table."""
         values, logged = self.values[rows], self.logged[rows]
-        column = Column(values, None if logged.all() else logged)
+        column = Column(values, unless_all(logged))
         garbled = logged & (values.view(np.int64) == GARBLED_BITS)
         return replace(column.without(garbled), bad=int(np.count_nonzero(garbled))) if garbled.any() else column
 
