@@ -306,7 +306,7 @@ def fetch(library: Any, path: str, home: Path) -> Path | None:
         raise StabtreeError(problem, where=f"wandb://{path}", hint="type `pip install -U wandb`")
     for file in run.files(names=[OUTPUT_FILE]):
         if file.size:
-            file.download(str(own), replace=True)
+            file.download(str(own), replace=True).close()
     config = {"display_name": run.name, **run.config}
     for name, values in (("config.yaml", config), ("wandb-metadata.json", {"state": run.state})):
         (own / name).write_text(json.dumps(values, default=str), encoding="utf-8")

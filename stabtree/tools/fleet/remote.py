@@ -32,6 +32,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 CHECK = "check the address, and that you may read there"
+_ACCESS = {
+    "wandb": "check the address, and log in: `wandb login`, or WANDB_API_KEY (and WANDB_BASE_URL)",
+    "mlflow": "check the address, MLFLOW_TRACKING_URI and what MLflow logs in with",
+}
 MAX_BYTES = 1 << 30  # of one file that is copied
 EXTRA = "type `pip install 'stabtree[remote]'`"
 # What people type, what MLflow prints, and what the pages are at: first of many runs, then of one. Only the server of
@@ -233,7 +237,7 @@ def _listed(address: str) -> Contents:
     with _asked(address):
         runs: list[str] = _told(address, "listed", MAX_LISTED + 1)
     if not runs:
-        raise StabtreeError("holds no runs", where=address, hint=CHECK)
+        raise StabtreeError("holds no runs", where=address, hint="name another one")
     rest: tuple[Loaded, ...] = ()
     if len(runs) > MAX_LISTED:
         problem = f"holds more than {MAX_LISTED} runs: only the newest {MAX_LISTED} are read"
@@ -275,7 +279,7 @@ def _asked(address: str) -> Iterator[None]:
     Raises:
         StabtreeError: for whatever goes wrong within.
     """
-    hint = CHECK
+    hint = _ACCESS.get(address.partition(":")[0], CHECK)
     try:
         yield
     except StabtreeError:
