@@ -35,7 +35,7 @@ LARGEST = 1.7976931348623157e308
 TABLES = {"metrics": "run_uuid", "runs": "run_uuid"}
 HINT = "name the database that mlflow wrote, such as mlflow.db"
 # By itself MLflow's library asks a server that is down for a quarter of an hour: seven times, for two minutes each.
-_LIMITS = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2", "MLFLOW_HTTP_REQUEST_TIMEOUT": "30"}
+_LIMITS = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2", "MLFLOW_HTTP_REQUEST_TIMEOUT": "20"}
 # All parameters are stored as text.
 _WORDS = {"True": True, "False": False, "None": None, "": None}
 

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 CHECK = "check the address, and that you may read there"
+_AUTHORISED = re.compile(r"(?i)\b(basic|bearer) +[\w.~+/-]{8,}=*")  # as some servers send a request back
 _ACCESS = {
     "wandb": "check the address, and log in: `wandb login`, or WANDB_API_KEY (and WANDB_BASE_URL)",
     "mlflow": "check the address, MLFLOW_TRACKING_URI and what MLflow logs in with",
@@ -285,7 +286,8 @@ def _asked(address: str) -> Iterator[None]:
     except StabtreeError:
         raise
     except Exception as error:  # each kind of storage raises errors of its own
-        problem = f"can't be read: {clean(hidden(masked(clean(error, 400))), 160) or type(error).__name__}"
+        told = _AUTHORISED.sub(r"\1 ***", hidden(masked(clean(error, 400))))
+        problem = f"can't be read: {clean(told, 160) or type(error).__name__}"
         if isinstance(error, FileNotFoundError):
             problem = "there is nothing at this address"
         elif isinstance(error, ImportError):
