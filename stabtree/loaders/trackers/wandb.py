@@ -58,7 +58,7 @@ _LIMITS = {
     "WANDB_SILENT": "true",
     "WANDB_HTTP_TIMEOUT": "20",
     "WANDB__GRAPHQL_RETRY_MAX": "2",
-    "WANDB__FILE_TRANSFER_RETRY_MAX": "2",
+    "WANDB__FILE_TRANSFER_RETRY_MAX": "1",
     "WANDB__FILE_TRANSFER_TIMEOUT_SECONDS": "60",
 }
 PAGE_ROWS, MAX_PAGE = 1000, 2**31 - 1  # the service counts a page in 32 bits

@@ -82,7 +82,7 @@ def address_units(address: str) -> list[Unit]:
         StabtreeError: where there is nothing, or it can't be reached.
     """
     if run := run_address(address):
-        return [Unit(run)]
+        return _listed(run)
     system, prefix, path = _opened(address.removesuffix("/**"))
     with _asked(address):
         paths = sorted(system.glob(path))
@@ -104,8 +104,6 @@ def read_remote(unit: Unit, options: LoadOptions) -> Contents:
     Raises:
         StabtreeError: where it can't be reached, or an option is wrong whatever the log.
     """
-    if _MANY.fullmatch(unit.folder):
-        return _listed(unit.folder)
     files = _files(unit)
     direct = [name for name in files if "/" not in name]
     folders = sorted({name.partition("/")[0] for name in files} - set(direct))
@@ -135,13 +133,14 @@ def fetched_runs(*paths: str, **how: Any) -> Sequence[Loaded]:
             if not is_address(path):
                 places.append(path)
                 continue
-            for unit in (waiting := address_units(path)):
-                if _MANY.fullmatch(unit.folder):
-                    found = _listed(unit.folder)
-                    waiting += found.further
-                    refused += found.loaded
+            for unit in (units := address_units(path)):
+                try:
+                    copy, more_names, more_refused = stack.enter_context(_copied(unit, _files(unit)))
+                except StabtreeError as error:
+                    if len(units) == 1:
+                        raise
+                    refused.append(Loaded(unit.folder, error, unit.folder))
                     continue
-                copy, more_names, more_refused = stack.enter_context(_copied(unit, _files(unit)))
                 places += copy.paths
                 names |= more_names
                 refused += more_refused
@@ -196,6 +195,9 @@ def _copied(unit: Unit, files: Mapping[str, int]) -> Iterator[tuple[Unit, dict[s
     with tempfile.TemporaryDirectory(prefix="stabtree-", ignore_cleanup_errors=True) as folder:
         root = Path(folder).resolve()
         if run_address(unit.folder):
+            if _MANY.fullmatch(unit.folder):
+                problem = f"holds more than {MAX_LISTED} runs: only the newest {MAX_LISTED} are read"
+                raise StabtreeError(problem, where=unit.folder, hint="name others by their own addresses")
             with _asked(unit.folder):
                 run: Path | None = _told(unit.folder, "fetch", root)
             if run is None:
@@ -233,18 +235,19 @@ def _copied(unit: Unit, files: Mapping[str, int]) -> Iterator[tuple[Unit, dict[s
         yield replace(unit, folder=str(home)), {f"{root}/": masked(prefix)}, refused
 
 
-def _listed(address: str) -> Contents:
-    """Return the newest runs of a project, a sweep or an experiment, each to be read on its own."""
+def _listed(address: str) -> list[Unit]:
+    """Return a run, or the newest of a project, a sweep or an experiment; that itself after them where there are more.
+
+    Raises:
+        StabtreeError: where there is none.
+    """
+    if not _MANY.fullmatch(address):
+        return [Unit(address)]
     with _asked(address):
         runs: list[str] = _told(address, "listed", MAX_LISTED + 1)
     if not runs:
         raise StabtreeError("holds no runs", where=address, hint="name another one")
-    rest: tuple[Loaded, ...] = ()
-    if len(runs) > MAX_LISTED:
-        problem = f"holds more than {MAX_LISTED} runs: only the newest {MAX_LISTED} are read"
-        error = StabtreeError(problem, where=address, hint="name others by their own addresses")
-        rest = (Loaded(f"{address} (the rest)", error, address),)
-    return Contents(rest, further=tuple(map(Unit, runs[:MAX_LISTED])))
+    return [*map(Unit, runs[:MAX_LISTED]), *[Unit(address) for _ in runs[MAX_LISTED:]]]
 
 
 def _told(address: str, question: str, *how: Any) -> Any:
