@@ -8,7 +8,6 @@ from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 RUNS = ("ab12cd34", "ef56ab78", "cd90ef12")  # the newest first
-PACKED = 100  # rows that the service has packed away lie flat, and come as Parquet; here as live ones
 ERROR = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB\n"
 USER = {"id": "u", "entity": "team", "username": "me", "name": "me", "email": "a@b.c", "flags": "{}"}
 
@@ -31,8 +30,9 @@ class Service(BaseHTTPRequestHandler):
         if self.path != "/graphql":  # usage statistics
             self._send(b"{}")
             return
-        query, known = (json.loads(asked).get(key) or {} for key in ("query", "variables"))
-        self.asked.append(query.split("(")[0].split()[-1])
+        body = json.loads(asked)
+        query, known = str(body["query"]), dict(body.get("variables") or {})
+        self.asked.append(query.partition("(")[0].split()[-1])
         if self.status != 200:  # the library prints what the service says
             self._send(json.dumps({"errors": [{"message": self.headers["Authorization"]}]}).encode(), self.status)
             return
