@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from stabtree.common.lazy import np
 from stabtree.common.shared import FACTOR_SMALL, SHARE_MOST
 from stabtree.common.stats import median
-from stabtree.loaders.table import Column
+from stabtree.loaders.table import Column, unless_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -61,9 +61,11 @@ class Dense(NamedTuple):
     def column(self, rows: Ints) -> Column:
         """Return some of the rows as a column of a table."""
         values, logged = self.values[rows], self.logged[rows]
-        column = Column(values, None if logged.all() else logged)
+        column = Column(values, unless_all(logged))
         garbled = logged & (values.view(np.int64) == GARBLED_BITS)
-        return replace(column.without(garbled), bad=int(np.count_nonzero(garbled))) if garbled.any() else column
+        if not garbled.any():
+            return column
+        return replace(column.without(garbled), bad=int(np.count_nonzero(garbled)))
 
 
 def count_on(step: Dense, epoch: Dense, losses: Bools) -> Floats | None:
@@ -211,7 +213,9 @@ def _at_start(evidence: Counted, back: list[int]) -> list[int]:
 def interval(stretch: Floats | Ints) -> float:
     """Return the usual distance of two rows that are counted upwards; 0 where there are none."""
     changes = np.diff(stretch[:INTERVAL_ROWS])
-    return median(changes[changes > 0]) if (changes > 0).any() else 0.0
+    if not (changes > 0).any():
+        return 0.0
+    return median(changes[changes > 0])
 
 
 class Runs(Struct, frozen=True):
@@ -358,8 +362,10 @@ def runs_of(
     epochs = None
     if epoch is not None and epoch.logged[rows].all() and np.isfinite(epoch.values[rows]).all():
         epochs = epoch.values[rows]
-    axis = lexicographic(main.values[rows], epochs) if len(rows) else main.values[rows]
-    if len(rows) < MIN_ROWS or not np.isfinite(axis).all():
+    if len(rows) < MIN_ROWS:
+        return Runs()
+    axis = lexicographic(main.values[rows], epochs)
+    if not np.isfinite(axis).all():
         return Runs()
     levels, gone = [Level.of(values[rows], logged[rows]) for values, logged in (*outcomes, *rates[:1])], set()
     rate = levels.pop() if rates else None

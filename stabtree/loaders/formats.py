@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from stabtree.common.errors import FAULTS, StabtreeError, too_little_memory
-from stabtree.common.text import clean
+from stabtree.common.text import clean, near
 from stabtree.loaders.source import NAME_METRICS, PRINT_METRICS, Source, Sure
 
 if TYPE_CHECKING:
@@ -130,9 +129,8 @@ def by_name(name: str) -> Loader:
     loaders = {loader.name: loader for loader in LOADERS}
     if name.lower() in loaders:
         return loaders[name.lower()]
-    close = difflib.get_close_matches(name, loaders, n=1)
-    hint = f"did you mean {close[0]}?" if close else SEE_FORMATS
-    raise StabtreeError(f"{clean(name, 40)!r} is not a format", where="--format", hint=hint)
+    problem = f"{clean(name, 40)!r} is not a format{near(name, loaders)}"
+    raise StabtreeError(problem, where="--format", hint=SEE_FORMATS)
 
 
 def surest(source: Source, names: Names) -> tuple[int, Loader]:

@@ -94,6 +94,12 @@ class Sure(IntEnum):
     LIKELY = 3
     SURELY = 4
 
+    def when(self, is_known: object) -> Sure:
+        """Return this where a source is known by something, and `NO` otherwise."""
+        if is_known:
+            return self
+        return Sure.NO
+
 
 class Source(Struct, frozen=True):
     """An input that was opened once to see what it is."""

@@ -27,6 +27,13 @@ MAX_COLUMNS = 20_000  # every parameter of a large model with some figures each 
 MAX_CELLS = 50_000_000
 
 
+def unless_all(logged: Bools) -> Bools | None:
+    """Return which cells were logged, as a column has it: None for all."""
+    if logged.all():
+        return None
+    return logged
+
+
 class Column(Struct, frozen=True, eq=False, weakref=True):
     """One column of a file, one entry a row. Compared by identity, as a series is."""
 
@@ -42,17 +49,21 @@ class Column(Struct, frozen=True, eq=False, weakref=True):
     @property
     def mask(self) -> Bools:
         """The cells that hold a value, bool (n,)."""
-        return np.ones(len(self.values), dtype=np.bool_) if self.logged is None else self.logged
+        if self.logged is None:
+            return np.ones(len(self.values), dtype=np.bool_)
+        return self.logged
 
     @property
     def count(self) -> int:
         """The number of cells that hold a value."""
-        return len(self.values) if self.logged is None else int(np.count_nonzero(self.logged))
+        return int(np.count_nonzero(self.mask))
 
     @property
     def held(self) -> Floats:
         """The values of the cells that hold one."""
-        return self.values if self.logged is None else self.values[self.logged]
+        if self.logged is None:
+            return self.values
+        return self.values[self.logged]
 
     def pick(self, rows: Bools | Ints) -> Column:
         """Return the cells of some of the rows."""
@@ -199,7 +210,7 @@ def tabulate(
         cells, logged = np.zeros(rows), np.zeros(rows, dtype=np.bool_)
         cells[of], logged[of] = values, True
         free = chain([name], (f"{name} ({number})" for number in count(2)))  # `step` is also what steps are called
-        columns[next(one for one in free if one not in columns)] = Column(cells, None if logged.all() else logged)
+        columns[next(one for one in free if one not in columns)] = Column(cells, unless_all(logged))
 
     if rows == 1 or points.step.any():
         add(counter, row, points.step)

@@ -23,6 +23,7 @@ from stabtree.common.shared import (
 )
 from stabtree.common.stats import median, true_at_end
 from stabtree.common.text import clean
+from stabtree.loaders.table import unless_all
 from stabtree.metrics.metric import Role
 from stabtree.metrics.role import HIGHER, describe_name
 from stabtree.metrics.table import is_time
@@ -114,7 +115,7 @@ def history(steps: Ints, carries: Bools, broken: Bools) -> History:
         notes.append(f"{text} (the others end at step {', '.join(f'{step:,}' for step in fresh)}).")
     if stray:
         notes.append(f"Rows out of order: {stray}, put in the place of their step.")
-    return History(None if keep.all() else keep, tuple(resumes), tuple(notes))
+    return History(unless_all(keep), tuple(resumes), tuple(notes))
 
 
 def without_filler(table: Table, steps: Ints, epochs: Column | None) -> Table:

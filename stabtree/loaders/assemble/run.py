@@ -16,7 +16,7 @@ from stabtree.common.stats import median
 from stabtree.common.text import clean
 from stabtree.loaders.assemble.columns import to_rows
 from stabtree.loaders.assemble.course import find_gaps, history, interpret
-from stabtree.loaders.table import Column
+from stabtree.loaders.table import Column, unless_all
 from stabtree.metrics.names import NO_COURSE, is_single, nonfinite_losses
 from stabtree.metrics.role import Ranking
 from stabtree.run import Run, Series, Setting, unit_of
@@ -240,7 +240,7 @@ def _concatenate(files: Sequence[MetricRows]) -> MetricRows:
             logged = np.concatenate([part.mask for part in parts])
             labels = dict(chain.from_iterable(part.labels.items() for part in parts))
             sporadic = any(part.sporadic for part in parts)
-            joined[name] = Column(values, None if logged.all() else logged, sporadic=sporadic, labels=labels)
+            joined[name] = Column(values, unless_all(logged), sporadic=sporadic, labels=labels)
         return joined
 
     metrics, others = below([rows.metrics for rows in files]), below([rows.others for rows in files])

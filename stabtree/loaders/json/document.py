@@ -108,7 +108,7 @@ def sniff(source: Source, names: Names) -> Sure:
         return Sure.NO
     known = (_is_judged(key, names) or names.metric(key) or names.role(key) == "step" for key in _KEY.findall(head))
     whole = len(source.data) >= HEAD_BYTES or parse_object(head) is not None
-    return Sure.SURELY if any(known) and whole else Sure.NO
+    return Sure.SURELY.when(whole and any(known))
 
 
 def read(source: Source, names: Names) -> Table | tuple[Table, ...]:

@@ -107,7 +107,7 @@ def sniff(source: Source, _names: Names) -> Sure:
     if objects and objects >= 0.5 * (len(lines) - 1):
         return Sure.SURELY
     begun = "".join(lines[:1]).lstrip().startswith('{"')
-    return Sure.HARDLY if begun and len(source.data) < 1 << 20 else Sure.NO
+    return Sure.HARDLY.when(begun and len(source.data) < 1 << 20)
 
 
 def first_lines(source: Source, count: int) -> list[str]:

@@ -82,7 +82,7 @@ def sniff(source: Source, names: Names) -> Sure:
     if content is not None:
         # The first line is an object by itself: JSON lines, unless it is alone and holds its metrics.
         own = any(isinstance(content.get(key), list | dict | str) for key in ("series", *FILE_KEYS, *RECORD_KEYS))
-        return Sure.LIKELY if len(lines) == 1 and (own or holds_nested(content, names)) else Sure.NO
+        return Sure.LIKELY.when(len(lines) == 1 and (own or holds_nested(content, names)))
     # An object over several lines, or one too long for the head.
     if re.match(r'\{\s*"', head) and (len(source.data) >= HEAD_BYTES or jsonl.parse_object(head) is not None):
         return Sure.MAYBE

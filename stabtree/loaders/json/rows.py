@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from stabtree.common.lazy import np
 from stabtree.common.text import clean
 from stabtree.loaders.config import WRAPPERS, canonical_key, read_config
-from stabtree.loaders.table import Column, Table, affordable, check_width
+from stabtree.loaders.table import Column, Table, affordable, check_width, unless_all
 from stabtree.loaders.tables.cells import Cell, ColumnBuilder, builder_of, example, is_text
 from stabtree.metrics.table import normalize
 from stabtree.run import RUN_HEADER
@@ -227,8 +227,9 @@ class JsonRows(Struct):
         values[indices], logged[indices] = column.values, column.mask
         if column.garbled is not None:
             garbled[indices] = column.garbled
-        mask = None if logged.all() else logged
-        column = replace(column, values=values, logged=mask, garbled=garbled if garbled.any() else None)
+        column = replace(column, values=values, logged=unless_all(logged), garbled=None)
+        if garbled.any():
+            column = replace(column, garbled=garbled)
         if name not in self._odd:
             return column
         rows, first = self._odd[name]

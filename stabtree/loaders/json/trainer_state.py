@@ -31,7 +31,7 @@ def sniff(source: Source, _names: Names) -> Sure:
     """Return how surely this is a trainer's state."""
     if source.binary or not source.head.lstrip().startswith("{"):
         return Sure.NO
-    return Sure.SURELY if _HISTORY.search(source.head) and '"global_step"' in source.head else Sure.NO
+    return Sure.SURELY.when('"global_step"' in source.head and _HISTORY.search(source.head))
 
 
 def read(source: Source, names: Names) -> Table:

@@ -194,7 +194,7 @@ def _merge_same(items: Items) -> None:
 
 def _detail(run: Run) -> tuple[bool, int, float, int]:
     """Return how little a log says of its run: whether it has steps, its metrics, the digits of its loss, its rows."""
-    values = run.series["loss"].values if "loss" in run.series else np.zeros(0)
+    values = getattr(run.get("loss"), "values", np.zeros(0))
     return run.by_row, -len(run.series.keys() - CLOCKS), float(rounding(values).max(initial=0.0)), -len(values)
 
 
@@ -266,7 +266,9 @@ def _same_run(one: Run, other: Run) -> SameRun | None:
         match = _aligned(one, other, here, there, held_out=metric in HELD_OUT)
         if match is not None and (metric in HELD_OUT or not apart):
             match = match._replace(apart=frozenset(apart))
-            return match if _agree(one, other, match) else None
+            if _agree(one, other, match):
+                return match
+            return None
         # Where one log alone holds a value that is not finite, it would be hidden.
         if metric in HELD_OUT or np.isfinite(here.values).all() != np.isfinite(there.values).all():
             return None
@@ -434,11 +436,13 @@ def _added(name: str, main: Run, series: dict[str, Series]) -> str:
     last = max((int(one.steps[-1]) for one in series.values() if one), default=0)
     more = [metric for metric in series if metric not in main.series]
     rows = max((len(one) - len(main.series.get(metric, ())) for metric, one in series.items()), default=0)
-    added = f"adds {rows:,} rows" if rows else "adds no value"
+    added = "adds no value"
     if main.last_step is not None and last > main.last_step:
         added = f"goes on from {main.unit} {main.last_step:,} to {last:,}"
     elif more:
         added = f"adds {', '.join(more)}"
+    elif rows:
+        added = f"adds {rows:,} rows"
     return f"{name} holds the same run, and {added}."
 
 
@@ -456,8 +460,9 @@ def _add_asides(items: Items) -> None:
     several_ends = sum(map(_is_silent, items.values())) > 1
     for index, item in list(items.items()):
         main = items[runs[0]]
-        note = _aside(main, item) if index != runs[0] and not (several_ends and _is_silent(item)) else ""
-        if note:
+        if index == runs[0] or (several_ends and _is_silent(item)):
+            continue
+        if note := _aside(main, item):
             lines, notes = _lines_of_both(main.own, item.own), (*main.own.notes, note)
             items[runs[0]] = replace(main, run=replace(main.own, lines=lines, notes=notes))
             del items[index]

@@ -99,7 +99,9 @@ class Found(Struct, frozen=True):
     def of(cls, name: str, tables: Sequence[Table], where: str, names: Names) -> Found:
         """Return what was found in some tables; several runs keep their configurations apart until one is named."""
         found = cls(name, tuple(chain.from_iterable(split(table, names) for table in tables)))
-        return replace(found, settings=_merged(found.tables, where)) if len(found.runs) == 1 else found
+        if len(found.runs) != 1:
+            return found
+        return replace(found, settings=_merged(found.tables, where))
 
     def ended(self, home: Path) -> Found:
         """Return it with what other files in the folder of its only run say of how that ended."""
@@ -208,9 +210,10 @@ def _read_file(path: str, names: Names, options: LoadOptions) -> Found:
     if loader.name == "manifest":
         return _read_manifest(source, names)
     found = Found.of(_name_of(source), loader.read(source, names), source.name, names)
-    settings, notes = _beside(source.file) if source.file else ({}, ())
-    if source.file:
-        found = found.ended(source.file.parent)
+    if source.file is None:
+        return found
+    settings, notes = _beside(source.file)
+    found = found.ended(source.file.parent)
     return replace(found, settings={**settings, **found.settings}, notes=notes)
 
 
@@ -238,7 +241,9 @@ def _name_of(source: Source) -> str:
     while Path(name).suffix.lower() in PACKINGS:
         name = Path(name).stem
     name, folder = (clean(text, 80) for text in (Path(name).stem, source.file.absolute().parent.name))
-    return folder if name.lower() in NAMELESS and folder else name
+    if name.lower() in NAMELESS and folder:
+        return folder
+    return name
 
 
 def _beside(file: Path) -> tuple[Settings, tuple[str, ...]]:
@@ -375,7 +380,8 @@ class Claims(Struct):
             return Claim(folder, found, frozenset(logs))
         read = {table.path for table in found.tables}
         last = max(read & logs, default=max(logs, default=""))  # those before it could not be read
-        return Claim(folder, found, frozenset(read | {path for path in logs if path <= last}))
+        printed = {str(Path(path).with_name(loader.OUTPUT_FILE)) for path in read if path.endswith(loader.HISTORY_FILE)}
+        return Claim(folder, found, frozenset(read | printed | {path for path in logs if path <= last}))
 
     def _tables(self, file: Path) -> tuple[Table, ...]:
         source = open_source(file)

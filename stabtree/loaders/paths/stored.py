@@ -138,7 +138,7 @@ def _step() -> re.Pattern[str]:
 
 def _last_number(pattern: re.Pattern[str], name: str) -> int | None:
     numbers = [int(next(filter(None, found.groups()))) for found in pattern.finditer(name)]
-    return numbers[-1] if numbers else None
+    return next(reversed(numbers), None)
 
 
 def _by_step(names: Iterable[str]) -> dict[int, str]:
@@ -148,7 +148,9 @@ def _by_step(names: Iterable[str]) -> dict[int, str]:
         step = _last_number(_step(), name)
         if step is None and not _EPOCH.search(name):
             bare = _BARE.fullmatch(name)
-            step = int(bare[1]) if bare else _last_number(_EITHER, name)
+            step = _last_number(_EITHER, name)
+            if bare:
+                step = int(bare[1])
         if step is not None:
             steps[step] = name
     return steps
@@ -168,12 +170,16 @@ def _by_epoch(names: Iterable[str], last_epoch: int) -> dict[int, str]:
     """Return names by epoch; by numbers that may count anything only where none is beyond the end of the log."""
     sure = {epoch: name for name in names if (epoch := _last_number(_EPOCH, name)) is not None}
     others = _by_step(name for name in names if not _step().search(name))
-    return sure or (others if max(others, default=0) <= last_epoch + 1 else {})
+    if sure or max(others, default=0) > last_epoch + 1:
+        return sure
+    return others
 
 
 def with_inputs(run: Run) -> Run:
     """Return the run with its files, each hashed as it is stored now; one that has them keeps them."""
-    return run if run.inputs else replace(run, inputs=tuple(hashed(source.path) for source in run.sources))
+    if run.inputs:
+        return run
+    return replace(run, inputs=tuple(hashed(source.path) for source in run.sources))
 
 
 def hashed(path: str) -> Input:
@@ -207,6 +213,8 @@ def with_places(run: Run, steps: Iterable[int]) -> Run:
 
 def _lines_of(used: FileUse, wanted: dict[str, int]) -> dict[int, int]:
     """Return step -> line number, for the steps that are wanted by their texts."""
+    if not wanted:
+        return {}
     source = open_source(used.path)
     # After its name: `"step": 12`, `step=12`, `step 12/100`; in a table in its column.
     name = re.escape(used.steps_from)
@@ -218,7 +226,7 @@ def _lines_of(used: FileUse, wanted: dict[str, int]) -> dict[int, int]:
         steps_in = partial(_cell, layout.delimiter, layout.names.index(used.steps_from))
     found: dict[int, int] = {}
     number = 0
-    for line in source.lines() if wanted else ():
+    for line in source.lines():
         number += 1 + line.count("\n")
         if len(line) <= MAX_LENGTH and any(text in line for text in wanted):
             found.update({wanted[text]: number for text in steps_in(line) if text in wanted})

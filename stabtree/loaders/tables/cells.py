@@ -10,7 +10,7 @@ from msgspec import Struct, field
 
 from stabtree.common.lazy import np
 from stabtree.common.text import clean, plain
-from stabtree.loaders.table import Column
+from stabtree.loaders.table import Column, unless_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -190,7 +190,7 @@ class ColumnBuilder(Struct):
     def add_values(self, values: Floats, logged: Bools | None = None) -> None:
         """Append numbers, float64 (n,); `logged`, bool (n,), is true where a cell held one, None for all."""
         self._parts.append(values)
-        self._logged.append(np.ones(len(values), dtype=np.bool_) if logged is None else logged)
+        self._logged.append(Column(values, logged).mask)
         self._count += len(values)
 
     def _add_each(self, cells: Sequence[Cell], lines: Sequence[int]) -> None:
@@ -229,7 +229,7 @@ class ColumnBuilder(Struct):
             return Column(np.zeros(0))
         values, logged = np.concatenate(self._parts), np.concatenate(self._logged)
         self._parts, self._logged = [values], [logged]
-        column = Column(values, None if logged.all() else logged, self._bad, self._bad_example)
+        column = Column(values, unless_all(logged), self._bad, self._bad_example)
         if not self._garbled:
             return column
         rows = np.zeros(self._count, dtype=np.bool_)
@@ -262,7 +262,7 @@ def _label_column(cells: Sequence[Cell]) -> Column:
             named[codes[cell]] = text
     values = np.array([codes.get(cell, np.nan) for cell in cells], dtype=np.float64)
     missing = np.isnan(values)  # no code is NaN
-    return Column(values, ~missing if missing.any() else None, coded=bool(named), labels=named)
+    return Column(values, unless_all(~missing), coded=bool(named), labels=named)
 
 
 # Three digits after the comma may be thousands, unless a zero precedes it.

@@ -8,7 +8,7 @@ from stabtree.common.errors import StabtreeError
 from stabtree.common.lazy import np
 from stabtree.common.text import clean
 from stabtree.loaders.source import Sure
-from stabtree.loaders.table import Column, Table, affordable, check_width
+from stabtree.loaders.table import Column, Table, affordable, check_width, unless_all
 from stabtree.loaders.tables.cells import as_cell, builder_of
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ MAX_ROWS = 20_000_000
 
 def sniff(source: Source, _names: Names) -> Sure:
     """Return how surely this is Parquet or Feather."""
-    return Sure.SURELY if not source.packed and source.data.startswith(tuple(MAGIC)) else Sure.NO
+    return Sure.SURELY.when(not source.packed and source.data.startswith(tuple(MAGIC)))
 
 
 def read(source: Source, names: Names) -> Table:
@@ -86,7 +86,7 @@ def _column(chunked: Any, builder: ColumnBuilder) -> Column:
         missing = np.asarray(chunked.is_null().to_numpy(), dtype=np.bool_)
         filled = chunked.fill_null(False if truths else 0)
         values = np.array(filled.to_numpy(), dtype=np.float64)
-        return Column(values, ~missing if missing.any() else None)
+        return Column(values, unless_all(~missing))
     cells = list(map(as_cell, chunked.to_pylist()))
     builder.add(cells, range(1, len(cells) + 1))
     return builder.column()

@@ -250,14 +250,12 @@ _MASKED_PREFIX = re.compile(r"\s*(?:(?:\[[^\]]*\]:?|\0-?\0-?\0[ T]\0:\0:\0(?: [A
 
 def past_masked_prefix(shape: str) -> int:
     """Return where the message after time stamps and the like begins in a shape."""
-    found = _MASKED_PREFIX.match(shape)
-    return found.end() if found else 0
+    return _MASKED_PREFIX.match(shape).end()  # type: ignore[union-attr]  # it matches nothing, too
 
 
 def past_prefix(line: str) -> int:
     """Return where the message after time stamps and the like begins."""
-    found = PREFIX.match(line)
-    return found.end() if found else 0
+    return PREFIX.match(line).end()  # type: ignore[union-attr]  # it matches nothing, too
 
 
 @lru_cache(maxsize=8192)

@@ -78,9 +78,7 @@ def sniff(source: Source, names: Names) -> Sure:
         reader.read(filter(_TRAINED.search, islice(_printed(source, source.lines()), SNIFF_FURTHER)))
     if _JSON.match(head) and not is_wrapped(head):
         # Broken JSON that no other format reads.
-        if reader.losses:
-            return Sure.MAYBE
-        return Sure.NO
+        return Sure.MAYBE.when(reader.losses)
     if reader.losses >= ENOUGH_ROWS:
         return Sure.SURELY
     likely = _likely(reader)
@@ -95,7 +93,7 @@ def _likely(reader: LogReader) -> Sure:
     rows = reader.rows
     if rows.own == 1 and not rows.events and not rows.located:
         # A word in prose may happen to be a metric; the names of a whole block don't.
-        return Sure.MAYBE if len(rows.columns) >= BLOCK_NAMES else Sure.NO
+        return Sure.MAYBE.when(len(rows.columns) >= BLOCK_NAMES)
     if rows.own == 1 and rows.below_bar_head:
         return Sure.MAYBE  # the last state of a bar: other files of a folder hold more
     if not rows.own and not rows.events:

@@ -158,10 +158,10 @@ class LogRows(Struct):
             dict_row: whether it is a dict.
             over: whether it replaces the line before.
         """
-        rank = _text(template.rank, numbers) if template.rank else ""
+        rank = _text(template.rank, numbers)
         own_step = template.step
         at = own_step.value(numbers) if own_step else step
-        epoch = template.epoch.value(numbers) if template.epoch else None
+        epoch = _value(template.epoch, numbers)
         row = self.opened.get(rank)
         above = row or self.opened.get("")
         if at is not None and above and above.step is None and self._anchors(above, template):
@@ -428,7 +428,9 @@ class LogRows(Struct):
 
 
 def _value(slot: Slot | None, numbers: Sequence[str]) -> float | None:
-    return slot.value(numbers) if slot else None
+    if slot is None:
+        return None
+    return slot.value(numbers)
 
 
 def _text(slot: Slot | None, numbers: Sequence[str]) -> str:

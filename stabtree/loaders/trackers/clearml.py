@@ -28,7 +28,7 @@ REPLACED = (
 
 def sniff(source: Source, _names: Names) -> Sure:
     """Return how surely this is the log of an offline session."""
-    return Sure.SURELY if is_offline(source, (FILE, "task.json"), '"training_stats_') else Sure.NO
+    return Sure.SURELY.when(is_offline(source, (FILE, "task.json"), '"training_stats_'))
 
 
 def read(source: Source, names: Names) -> Table:

@@ -20,7 +20,7 @@ CONTEXTS = {"validate": "eval"}
 
 def sniff(source: Source, _names: Names) -> Sure:
     """Return how surely this is an offline experiment."""
-    return Sure.SURELY if is_offline(source, (FILE, "experiment.json"), '"message_id"') else Sure.NO
+    return Sure.SURELY.when(is_offline(source, (FILE, "experiment.json"), '"message_id"'))
 
 
 def read(source: Source, names: Names) -> Table:

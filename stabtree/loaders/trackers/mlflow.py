@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 import sqlite3
 from contextlib import closing, suppress
@@ -33,6 +34,8 @@ MAX_DEPTH = 4  # folders below `metrics`: `train/loss` is a file `loss` in a fol
 LARGEST = 1.7976931348623157e308
 TABLES = {"metrics": "run_uuid", "runs": "run_uuid"}
 HINT = "name the database that mlflow wrote, such as mlflow.db"
+# By itself MLflow's library asks a server that is down for a quarter of an hour: seven times, for two minutes each.
+_LIMITS = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2", "MLFLOW_HTTP_REQUEST_TIMEOUT": "20"}
 # All parameters are stored as text.
 _WORDS = {"True": True, "False": False, "None": None, "": None}
 
@@ -149,13 +152,7 @@ def _table(found: Collected, path: str, format_: str, names: Names, status: str 
 
 def fetch(library: Any, id_: str, home: Path) -> Path | None:
     """Write what MLflow's own library says of a run into a database as MLflow's; None if nothing was logged."""
-    if not library.is_tracking_uri_set() and not any(map(Path.exists, map(Path, ("mlflow.db", "mlruns")))):
-        problem = "is a run of a server that nothing names"  # MLflow would begin a database in the working directory
-        raise StabtreeError(problem, where=f"mlflow:{id_}", hint="set MLFLOW_TRACKING_URI to the address of the server")
-    retries = library.environment_variables.MLFLOW_HTTP_REQUEST_MAX_RETRIES
-    if not retries.is_set():
-        retries.set(2)  # with the usual 7, a server that is down takes four minutes
-    client, file = library.MlflowClient(), home / "mlflow.db"
+    client, file = _client(library, id_), home / "mlflow.db"
     run = client.get_run(id_)
     with closing(sqlite3.connect(file)) as store, store:
         for table in ("runs (run_uuid, name, status)", "params (run_uuid, key, value)"):
@@ -168,3 +165,26 @@ def fetch(library: Any, id_: str, home: Path) -> Path | None:
             values = ((id_, key, row.value, row.timestamp, row.step, math.isnan(row.value)) for row in rows)
             store.executemany("INSERT INTO metrics VALUES (?, ?, ?, ?, ?, ?)", values)
     return file if run.data.metrics else None
+
+
+def listed(library: Any, path: str, most: int) -> list[str]:
+    """Return the addresses of the newest runs of an experiment, by its name or id."""
+    client, name = _client(library, path), path.removeprefix("experiments/")
+    found = client.get_experiment_by_name(name) or client.get_experiment(name)
+    runs = client.search_runs([found.experiment_id], max_results=most, order_by=["attributes.start_time DESC"])
+    return [f"mlflow:{run.info.run_id}" for run in runs]
+
+
+def _client(library: Any, path: str) -> Any:
+    """Return a client of MLflow's own library, which is to give up on a server that does not answer.
+
+    Raises:
+        StabtreeError: where nothing names a server.
+    """
+    if not library.is_tracking_uri_set() and not any(map(Path.exists, map(Path, ("mlflow.db", "mlruns")))):
+        problem = "is of a server that nothing names"  # MLflow would begin a database in the working directory
+        hint = "set MLFLOW_TRACKING_URI to the address of the server"
+        raise StabtreeError(problem, where=f"mlflow:{path}", hint=hint)
+    for name, limit in _LIMITS.items():
+        os.environ.setdefault(name, limit)
+    return library.MlflowClient()

@@ -32,7 +32,7 @@ HINT = "name the runs.swanlab in the folder swanlog, with the folders of the run
 def sniff(source: Source, _names: Names) -> Sure:
     """Return how surely this is a database or a log of SwanLab."""
     tables = {"tag": "folder", "experiment": "run_id"}
-    return Sure.SURELY if source.data.startswith(MAGIC) or has_tables(source, tables) else Sure.NO
+    return Sure.SURELY.when(source.data.startswith(MAGIC) or has_tables(source, tables))
 
 
 def read(source: Source, names: Names, only: str = "") -> tuple[Table, ...]:

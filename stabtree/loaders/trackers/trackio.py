@@ -30,7 +30,7 @@ def sniff(source: Source, _names: Names) -> Sure:
         return Sure.SURELY
     keys = ('"project"', '"run"', '"metric"', '"values"')
     start = source.head[:2000]
-    return Sure.SURELY if start.lstrip().startswith("{") and all(key in start for key in keys) else Sure.NO
+    return Sure.SURELY.when(start.lstrip().startswith("{") and all(key in start for key in keys))
 
 
 def read(source: Source, names: Names) -> tuple[Table, ...]:

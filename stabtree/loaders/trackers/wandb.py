@@ -7,7 +7,9 @@ configuration, and what the run printed, in pieces of two streams that become li
 from __future__ import annotations
 
 import json
+import os
 import re
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
@@ -28,7 +30,7 @@ from stabtree.loaders.text.reader import LogReader
 from stabtree.metrics.names import NO_COURSE, nonfinite_losses
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
     from stabtree.loaders.source import Source
@@ -48,8 +50,18 @@ STREAM, PRINTED = 1, 3
 _LINE_ENDS = re.compile(r"\r\n|\n|\r")
 # Beside its runs W&B links to its own messages about the newest.
 _MESSAGES = re.compile(r"[^\n\[]{0,80}\[\w+\.py:[^\]\n]{0,80}\(\):\d+\]")
+HISTORY_FILE, OUTPUT_FILE = "wandb-history.jsonl", "output.log"  # of a run, in its folder `files`
 FINAL_VALUES, MESSAGES = "the final values", "the messages"
 _HINT = "name the run's folder, or its run-*.wandb file"
+# By itself W&B's library asks a server that is down again for many minutes, and asks for a key at a terminal.
+_LIMITS = {
+    "WANDB_SILENT": "true",
+    "WANDB_HTTP_TIMEOUT": "20",
+    "WANDB__GRAPHQL_RETRY_MAX": "2",
+    "WANDB__FILE_TRANSFER_RETRY_MAX": "1",
+    "WANDB__FILE_TRANSFER_TIMEOUT_SECONDS": "60",
+}
+PAGE_ROWS, MAX_PAGE = 1000, 2**31 - 1  # the service counts a page in 32 bits
 
 
 def sniff(source: Source, _names: Names) -> Sure:
@@ -219,7 +231,7 @@ def is_run(directory: Path) -> bool:
     if logs == 1 or "files" not in folders:
         return logs == 1
     inner = entries(directory / "files")[1]
-    own = {"wandb-history.jsonl", "wandb-summary.json", "wandb-metadata.json"}
+    own = {HISTORY_FILE, "wandb-summary.json", "wandb-metadata.json"}
     return logs > 1 or not own.isdisjoint(inner)
 
 
@@ -238,13 +250,15 @@ def run_in(directory: Path, read: Callable[[Path], tuple[Table, ...]]) -> tuple[
     problems: list[str] = []
     finals, _ = settings_file(own / "wandb-summary.json")
     lines = nonfinite_losses(dict(flatten(finals)))
-    for file in filter(is_file, (*logs, own / "wandb-history.jsonl", own / "output.log")):
+    for file in filter(is_file, (*logs, own / HISTORY_FILE, own / OUTPUT_FILE)):
         try:
             # What a run printed is in the trainer's own format.
             tables = read(file)
         except StabtreeError as error:
             problems.append(f"Not read: {clean(file.name, 80)} {clean(error.problem, 120)}.")
             continue
+        if file.name == HISTORY_FILE:
+            lines = (*_printed(own / OUTPUT_FILE, read), *lines)
         values, notes = settings_file(own / "config.yaml")
         config, mistakes = read_config(values)
         return tuple(
@@ -265,14 +279,59 @@ def run_in(directory: Path, read: Callable[[Path], tuple[Table, ...]]) -> tuple[
     )
 
 
+def _printed(file: Path, read: Callable[[Path], tuple[Table, ...]]) -> tuple[LogLine, ...]:
+    """Return the lines about errors of what a run printed, where that was kept."""
+    try:
+        return read(file)[-1].lines
+    except StabtreeError:
+        return ()
+
+
 def fetch(library: Any, path: str, home: Path) -> Path | None:
-    """Write what W&B's own library says of a run into a folder as W&B's; None if nothing was logged."""
-    run, own, rows = library.Api().run(path), home / "files", 0
+    """Write what W&B's own library says of a run into a folder as W&B's; None if nothing was logged.
+
+    Raises:
+        StabtreeError: where the service has rows, and the library returns none of them.
+    """
+    run, own, rows = _service(library).run(path), home / "files", 0
     own.mkdir()
-    with (own / "wandb-history.jsonl").open("w", encoding="utf-8") as stream:
-        for rows, row in enumerate(run.scan_history(), 1):  # noqa: B007 - it counts them
-            stream.write(json.dumps(dict(row), default=str) + "\n")
+    logged, last = run.historyLineCount or 0, run.lastHistoryStep
+    # A page is so many steps, not rows: of steps that count tokens, a million pages would be empty.
+    page = min(max(PAGE_ROWS, PAGE_ROWS * last // max(logged, 1)), MAX_PAGE)
+    with (own / HISTORY_FILE).open("w", encoding="utf-8") as stream:
+        for rows, row in enumerate(run.scan_history(page_size=page), 1):  # noqa: B007 - it counts them
+            stream.write(json.dumps(dict(_dotted(row)), default=str) + "\n")
+    if logged and not rows:
+        problem = f"has {logged:,} rows, of which wandb {library.__version__} returned none"
+        raise StabtreeError(problem, where=f"wandb://{path}", hint="type `pip install -U wandb`")
+    for file in run.files(names=[OUTPUT_FILE]):
+        if file.size:
+            file.download(str(own), replace=True).close()
     config = {"display_name": run.name, **run.config}
     for name, values in (("config.yaml", config), ("wandb-metadata.json", {"state": run.state})):
         (own / name).write_text(json.dumps(values, default=str), encoding="utf-8")
-    return home if rows else None
+    return home if rows or (own / OUTPUT_FILE).exists() else None
+
+
+def _dotted(row: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the values of a row by the names that the service has for them: rows it has packed away lie flat."""
+    for key, value in row.items():
+        if isinstance(value, dict):
+            yield from _dotted(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
+
+
+def listed(library: Any, path: str, most: int) -> list[str]:
+    """Return the addresses of the newest runs of a project or a sweep."""
+    project, _, sweep = path.partition("/sweeps/")
+    filters = {"sweep": sweep} if sweep else {}
+    runs = _service(library).runs(project, filters=filters, order="-created_at", per_page=100)
+    return [f"wandb://{project}/{run.id}" for run in islice(runs, most)]
+
+
+def _service(library: Any) -> Any:
+    """Return the interface of W&B's own library, which is to give up on a server that does not answer."""
+    for name, limit in _LIMITS.items():
+        os.environ.setdefault(name, limit)
+    return library.Api()

@@ -32,14 +32,27 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 CHECK = "check the address, and that you may read there"
+_AUTHORISED = re.compile(r"(?i)\b(basic|bearer) +[\w.~+/-]{8,}=*")  # as some servers send a request back
+_ACCESS = {
+    "wandb": "check the address, and log in: `wandb login`, or WANDB_API_KEY (and WANDB_BASE_URL)",
+    "mlflow": "check the address, MLFLOW_TRACKING_URI and what MLflow logs in with",
+}
 MAX_BYTES = 1 << 30  # of one file that is copied
 EXTRA = "type `pip install 'stabtree[remote]'`"
-# What people type, what MLflow prints, and what the pages of runs are at. Only the server of the environment is asked.
+# What people type, what MLflow prints, and what the pages are at: first of many runs, then of one. Only the server of
+# the environment is asked.
+_PAGE = r"https?://(?:[\w.-]*\bwandb\b[\w.:-]*|[^/@]+/wandb)/"
 _FORMS = (
+    (re.compile(r"wandb:/*([^/?#:@]+/[^/?#:@]+)/?"), "wandb://{}"),
+    (re.compile(rf"{_PAGE}([^/?#:@]+/[^/?#:@.]+)(?:/(?:workspace|table|overview))?/?(?:\?.*)?"), "wandb://{}"),
+    (re.compile(rf"(?:wandb:/*|{_PAGE})([^/?#:@]+/[^/?#:@]+/sweeps/[\w-]+)(?:[/?].*)?"), "wandb://{}"),
+    (re.compile(r"(?:mlflow:/*|https?://[^#\s]+#/)(experiments/[^/?#]+)(?:[/?](?!runs/).*)?"), "mlflow:{}"),
     (re.compile(r"wandb:/*([^/?#:@]+/[^/?#:@]+)/(?:runs/)?([^/?#:@]+)/?"), "wandb://{}/{}"),
     (re.compile(r"https?://[^/@]+/(?:wandb/)?([^/?#]+/[^/?#]+)/runs/([\w-]+)(?:[/?#][^.]*)?"), "wandb://{}/{}"),
     (re.compile(r"(?:mlflow:|runs:/|https?://[^#\s]+#/experiments/\d+/runs/)/*([\w-]+)(?:[/?#].*)?"), "mlflow:{}"),
 )
+_MANY = re.compile(r"wandb://[^/]+/[^/]+(?:/sweeps/.*)?|mlflow:experiments/.*")
+MAX_LISTED = 500  # runs of a project, a sweep or an experiment
 
 
 def is_address(path: str) -> bool:
@@ -69,7 +82,7 @@ def address_units(address: str) -> list[Unit]:
         StabtreeError: where there is nothing, or it can't be reached.
     """
     if run := run_address(address):
-        return [Unit(run)]
+        return _listed(run)
     system, prefix, path = _opened(address.removesuffix("/**"))
     with _asked(address):
         paths = sorted(system.glob(path))
@@ -128,8 +141,15 @@ def fetched_runs(*paths: str, most: float, ranks: bool, **how: Any) -> Contents:
     found = find_runs(*near, most=most, **how) if near else Contents()
     name, options = how.get("run"), replace(LoadOptions(**how), run=None)
     waiting, loaded = deque(dict.fromkeys(chain.from_iterable(map(address_units, far)))), [*found.loaded]
+    alone = len(waiting) == 1
     while waiting and len(loaded) <= most:
-        more = read_remote(waiting.popleft(), options)
+        unit = waiting.popleft()
+        try:
+            more = read_remote(unit, options)
+        except StabtreeError as error:  # one that can't be read costs no other
+            if alone:
+                raise
+            more = Contents((Loaded(unit.folder, error, unit.folder),))
         loaded += more.loaded
         waiting.extendleft(reversed(more.further))
     if name is not None:
@@ -182,8 +202,14 @@ def _copied(unit: Unit, files: Mapping[str, int]) -> Iterator[tuple[Unit, dict[s
     with tempfile.TemporaryDirectory(prefix="stabtree-", ignore_cleanup_errors=True) as folder:
         root = Path(folder).resolve()
         if run_address(unit.folder):
+            if _MANY.fullmatch(unit.folder):
+                problem = f"holds more than {MAX_LISTED} runs: only the newest {MAX_LISTED} are read"
+                raise StabtreeError(problem, where=unit.folder, hint="name others by their own addresses")
             with _asked(unit.folder):
-                run = _fetched(unit.folder, root)
+                run: Path | None = _told(unit.folder, "fetch", root)
+            if run is None:
+                problem, hint = "is a run without metrics: nothing was logged", "name another run"
+                raise StabtreeError(problem, where=unit.folder, hint=hint)
             file = (run.name,) * (run != root)
             yield Unit(str(root), file, named=bool(file)), {str(run): unit.folder, str(root): unit.folder}, []
             return
@@ -216,22 +242,34 @@ def _copied(unit: Unit, files: Mapping[str, int]) -> Iterator[tuple[Unit, dict[s
         yield replace(unit, folder=str(home)), {f"{root}/": masked(prefix)}, refused
 
 
-def _fetched(address: str, home: Path) -> Path:
-    """Fetch a run into a folder of its own; return the folder or file to read.
+def _listed(address: str) -> list[Unit]:
+    """Return a run, or the newest of a project, a sweep or an experiment; that itself after them where there are more.
 
     Raises:
-        StabtreeError: where the library is not installed, or the run has nothing to read.
+        StabtreeError: where there is none.
     """
-    service, _, run = address.partition(":")
+    if not _MANY.fullmatch(address):
+        return [Unit(address)]
+    with _asked(address):
+        runs: list[str] = _told(address, "listed", MAX_LISTED + 1)
+    if not runs:
+        raise StabtreeError("holds no runs", where=address, hint="name another one")
+    return [*map(Unit, runs[:MAX_LISTED]), *[Unit(address) for _ in runs[MAX_LISTED:]]]
+
+
+def _told(address: str, question: str, *how: Any) -> Any:
+    """Return what a service's own library says of an address.
+
+    Raises:
+        StabtreeError: where the library is not installed.
+    """
+    service, _, place = address.partition(":")
     try:
-        library = import_module(service)
-        found: Path | None = import_module(f"stabtree.loaders.trackers.{service}").fetch(library, run.lstrip("/"), home)
+        library, tracker = import_module(service), import_module(f"stabtree.loaders.trackers.{service}")
+        return getattr(tracker, question)(library, place.lstrip("/"), *how)
     except ImportError as error:
         problem = f"needs stabtree[{service}]: {clean(error, 120)}"
         raise StabtreeError(problem, where=address, hint=f"type `pip install 'stabtree[{service}]'`") from None
-    if found is None:
-        raise StabtreeError("is a run without metrics: nothing was logged", where=address, hint="name another run")
-    return found
 
 
 def _is_name(name: str) -> bool:
@@ -252,13 +290,14 @@ def _asked(address: str) -> Iterator[None]:
     Raises:
         StabtreeError: for whatever goes wrong within.
     """
-    hint = CHECK
+    hint = _ACCESS.get(address.partition(":")[0], CHECK)
     try:
         yield
     except StabtreeError:
         raise
     except Exception as error:  # each kind of storage raises errors of its own
-        problem = f"can't be read: {clean(hidden(masked(clean(error, 400))), 160) or type(error).__name__}"
+        told = _AUTHORISED.sub(r"\1 ***", hidden(masked(clean(error, 400))))
+        problem = f"can't be read: {clean(told, 160) or type(error).__name__}"
         if isinstance(error, FileNotFoundError):
             problem = "there is nothing at this address"
         elif isinstance(error, ImportError):

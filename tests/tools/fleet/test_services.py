@@ -5,23 +5,28 @@ from __future__ import annotations
 import json
 import math
 import sys
+import threading
+from http.server import ThreadingHTTPServer
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from stabtree import load_run
+from stabtree.loaders import load_runs
 from stabtree.tools.fleet.remote import run_address
 from tests.cli.command import failed, run
+from tests.tools.fleet.wandb_server import Service
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 LOSSES = [4 * 0.99**step + 1 if step < 250 else math.nan for step in range(300)]
 
 
 class Api:
-    """W&B's public interface, as recorded of wandb 0.31: a NaN comes as text, and what was not logged as None."""
+    """W&B's public interface, as recorded of wandb 0.31: a NaN is text or one, and None what was not logged."""
 
     def run(self, path: str) -> Any:
         """Return a run, or raise as the library does, with what it should not show."""
@@ -32,7 +37,44 @@ class Api:
             for step, loss in enumerate(LOSSES)
         ]
         config = {"lr": 1e-3, "dtype": "fp16", "data": {"path": "x"}}
-        return SimpleNamespace(name="calm-sun-7", state="crashed", config=config, scan_history=lambda: iter(rows))
+        found = SimpleNamespace(name="calm-sun-7", state="crashed", config=config)
+        found.historyLineCount, found.lastHistoryStep = len(rows), 299
+        found.scan_history, found.files = (lambda **_: iter(rows)), (lambda **_: [])
+        return found
+
+
+@pytest.fixture
+def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Service]]:
+    """W&B's own library, asked with a secret, and a local server in the place of its service."""
+    pytest.importorskip("wandb", reason="needs the extra wandb")
+    monkeypatch.setattr(Service, "rows", [])
+    monkeypatch.setattr(Service, "asked", [])
+    with ThreadingHTTPServer(("127.0.0.1", 0), Service) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        monkeypatch.setenv("WANDB_BASE_URL", f"http://127.0.0.1:{server.server_port}")
+        monkeypatch.setenv("WANDB_API_KEY", "hunter2" * 6)
+        yield Service
+        server.shutdown()
+
+
+def test_what_the_library_of_wandb_returns_is_read(service: type[Service]) -> None:
+    """Steps that count tokens take a few pages; what was packed away lies flat; the output tells how the run ended."""
+    for step, loss in enumerate(LOSSES):
+        told = "NaN" if math.isnan(loss) else loss
+        norm = {"opt.norm": 1.0} if step < 100 else {"opt": {"norm": 1.0}}
+        service.rows.append({"_step": 4_000_000 * step, "train/loss": told, **norm})
+    found = load_run("wandb://team/sweep 1/ab12cd34")
+    assert (found.name, found.setting("dtype"), found.last_step) == ("sun-ab12cd34", "fp16", 1_196_000_000)
+    assert len(found.others["opt.norm"]) == len(found.series["loss"]) == 300
+    assert service.asked.count("HistoryPage") < 5
+    told = json.dumps(json.loads(run("wandb://team/sweep 1/ab12cd34", "--json").stdout))
+    assert "out of memory" in told
+    for address in ("wandb://team/sweep 1", "https://wandb.ai/team/p/sweeps/x1?nw=1"):
+        assert [item.own.name for item in load_runs(address)] == ["sun-ab12cd34", "sun-ef56ab78", "sun-cd90ef12"]
+    service.status = 403
+    told = failed("wandb://team/sweep 1/ab12cd34")
+    assert "wandb login" in told
+    assert "hunter2" not in told
 
 
 def test_a_run_of_wandb_is_read_by_its_address(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,6 +144,12 @@ def test_without_a_server_mlflow_begins_none(monkeypatch: pytest.MonkeyPatch, tm
         ("https://wandb.ai/team/project/runs/1", "wandb://team/project/1"),
         ("https://host/#/experiments/1/runs/0a/metrics", "mlflow:0a"),
         ("mlflow://0a", "mlflow:0a"),
+        ("wandb:team/project", "wandb://team/project"),
+        ("https://wandb.ai/team/project/table?nw=x", "wandb://team/project"),
+        ("https://forge.coreweave.com/wandb/team/project/sweeps/9x", "wandb://team/project/sweeps/9x"),
+        ("mlflow:experiments/my sweep", "mlflow:experiments/my sweep"),
+        ("https://host/#/experiments/1?searchFilter=", "mlflow:experiments/1"),
+        ("https://wandb.example/team/log.csv", ""),
         ("https://host/team/project/runs/1/log.csv", ""),
         ("https://host/log.csv", ""),
         ("s3://team/project/runs/1", ""),
