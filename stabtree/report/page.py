@@ -122,8 +122,9 @@ def uncut(text: str, width: int, max_lines: int, *, needed: bool = False) -> lis
 
 
 QUIET = "color(243)"  # a grey of its own: SGR 2 all but vanishes in Solarized Dark, and ANSI 8 is its background
-# Of medium lightness, at least 4.4 : 1 against black and against white; ANSI red, blue and green have 3 : 1 or less.
-BLUE, ORANGE, GREEN, RED = "color(63)", "color(130)", "color(29)", "color(131)"
+# Four of the six of the 256 colours that have 4.5 : 1 against black and against white; no orange or yellow does, so a
+# warning is magenta, as compilers have it.
+BLUE, MAGENTA, GREEN, RED = "color(63)", "color(163)", "color(29)", "color(131)"
 STYLES = {
     **{verdict: badge.style for verdict, badge in BADGES.items()},
     "heading": "bold",
@@ -139,7 +140,7 @@ STYLES = {
     "restart": f"bold {GREEN}",
     "first": f"bold {RED}",
     "confirmed": f"bold {RED}",
-    "likely": ORANGE,
+    "likely": MAGENTA,
     "possible": "",
     "not confirmed": QUIET,
     "not checkable": QUIET,
@@ -148,7 +149,7 @@ STYLES = {
     "passed": GREEN,
     "failed": f"bold {RED}",
     "critical word": f"bold {RED}",
-    "warning word": ORANGE,
+    "warning word": MAGENTA,
     "note word": BLUE,
     "ok word": GREEN,
     "unknown word": "bold",
