@@ -1,8 +1,26 @@
-"""How files were read: their columns, what was skipped, what may be an error, and how to recognise them."""
+"""How files were read: their columns, what was skipped, what may be an error, where words stand, and how to recognise files."""
 
 from __future__ import annotations
 
 from msgspec import Struct
+
+
+class Place(Struct, frozen=True):
+    """A word in a line of a file.
+
+    Attributes:
+        line: the 1-based number of the line.
+        text: the line.
+        start: the first character of the word, from 0.
+        end: the character behind its last one.
+        path: the file, as it was named.
+    """
+
+    line: int
+    text: str
+    start: int
+    end: int
+    path: str = ""
 
 
 class Skipped(Struct, frozen=True):

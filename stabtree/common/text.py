@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from stabtree.common.files import Place
+
 # Codes of a terminal never reach over a line end, whatever follows: no row may be lost to a stray one.
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\)?|[@-Z\\^_])?")
 
@@ -144,6 +146,38 @@ def to_ascii(text: str) -> str:
     spelled = unicodedata.normalize("NFKD", "".join(_SPELLED.get(char, char) for char in text))
     plain_letters = "".join(char for char in spelled if not unicodedata.combining(char))
     return plain_letters.encode("ascii", "replace").decode()
+
+
+def quoted(place: Place, width: int, *, ascii: bool = False) -> tuple[str, str]:  # noqa: A002 - as in `RenderOptions`
+    """Return the line of a place with its number, safe to print, and carets under the word, both cut to a width."""
+    from rich.cells import cell_len, set_cell_size  # few commands quote a line
+
+    parts = (place.text[: place.start], place.text[place.start : place.end], place.text[place.end :])
+    safe = [masked(part) for part in parts]
+    if "".join(safe) != masked(place.text):  # the word is a part of an address with a password
+        safe = [masked(place.text), "", ""]
+    few = 4 * width  # characters beyond these are cut off anyway
+    before, word, after = safe[0][-few:], safe[1][:few], safe[2][:few]
+    before, word, after = (inert("".join(map(_visible, part))) for part in (before, word, after))
+    if ascii:
+        before, word, after = map(to_ascii, (before, word, after))
+    margin = f"{place.line:>4} | "
+    room = width - len(margin)
+    if cell_len(before + word + after) > room and cell_len(before) > room // 2:
+        while cell_len(before) >= room // 2:
+            before = before[1:]
+        before = f"~{before}"
+    line = before + word + after
+    if cell_len(line) > room:
+        line = f"{set_cell_size(line, room - 1)}~"
+    carets = "^" * max(1, min(cell_len(word), room - cell_len(before)))
+    return f"{margin}{line}".rstrip(), f"{'| ':>{len(margin)}}{' ' * cell_len(before)}{carets}"
+
+
+def _visible(char: str) -> str:
+    if char.isprintable():
+        return char
+    return " " if char.isspace() else "?"
 
 
 def stays_inside(name: str) -> bool:

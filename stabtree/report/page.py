@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec import Struct
 
 from stabtree.common.answer import UNKNOWN
-from stabtree.common.text import clean, inert, to_ascii
+from stabtree.common.text import clean, inert, quoted, to_ascii
 from stabtree.diagnosis.result import CauseState
 from stabtree.judging.verdict import UNREAD
 from stabtree.tree.model import Severity
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.text import Text
 
+    from stabtree.common.files import Place
     from stabtree.report.outputs import RenderOptions
 
 
@@ -260,6 +261,10 @@ class Page:
         """Return a text as the page will show it, to be measured."""
         shown = text if text.isprintable() else clean(text, limit=2000)
         return to_ascii(shown) if self._ascii else shown
+
+    def quoted(self, place: Place, indent: int) -> tuple[str, str]:
+        """Return the line of a place, as it fits beside an indent, and the carets under its word."""
+        return quoted(place, self.width - indent, ascii=self._ascii)
 
     def _styled(self, pieces: Iterable[Piece]) -> Text:
         if self._ascii:

@@ -24,7 +24,7 @@ from msgspec.structs import replace
 from stabtree._version import __version__
 from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean, near
-from stabtree.common.yaml12 import parse, read, typed
+from stabtree.common.yaml12 import KEY, parse, read, typed
 from stabtree.measures import measure_named
 from stabtree.run import CONFIG
 from stabtree.tree.compose import beside, compose, expand_checks, without
@@ -52,6 +52,7 @@ from stabtree.tree.shipped import KNOWN, MAIN, PREFLIGHT, heads, names_asking, n
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from stabtree.common.files import Place
     from stabtree.common.yaml12 import Document
     from stabtree.common.yaml12 import Path as Path_
     from stabtree.measures.registry import Param
@@ -74,6 +75,7 @@ _INNER = {"quick": Quick}
 _FIELDS = {name: kind.__struct_fields__ for name, kind in {**NODES, **_INNER}.items()}
 _SINGULAR = {"leaves": "leaf", "entries": "entry"}
 _STEP = re.compile(r"\.(\w+)|\[(\d+)\]")  # of where msgspec says that something is, `$.questions[0].go`
+_QUOTED = re.compile(r"'([^']+)'")
 _WORDS = {
     r"`str` of length <= (\d+)": r"text of at most \1 characters",
     r"`int \| float \| bool \| str`|`.*\|.*`": "a number, a text, true or false",
@@ -234,24 +236,36 @@ def build(text: str, where: str) -> Tree:
         found += check(tree)
         found = found or list(check_reach(tree))
     if found:
-        lines = ((document.line(*places.get(name, ()), *filter(None, [key])), text) for name, key, text in found)
-        raise _refusal(lines, where)
+        told = ((document.place(*places.get(name, ()), *filter(None, [key])), text) for name, key, text in found)
+        raise _refusal(told, where)
     return tree
 
 
-def _refusal(mistakes: Iterable[tuple[int, str]], where: str) -> StabtreeError:
-    lines = [f"{where}:{line}: {what}" for line, what in sorted(set(mistakes))]
-    shown = [f"{len(lines):,} mistake{'s' if len(lines) != 1 else ''} in the tree", *lines[:MISTAKES_SHOWN]]
-    if len(lines) > MISTAKES_SHOWN:
-        shown.append(f"and {len(lines) - MISTAKES_SHOWN:,} more")
-    return StabtreeError("\n  ".join(shown), where=where, hint="correct them, then `stabtree tree check FILE`")
+def _refusal(mistakes: Iterable[tuple[Place, str]], where: str) -> StabtreeError:
+    told = sorted(set(mistakes), key=lambda one: (one[0].line, one[1]))
+    places = {index: _narrowed(*one) for index, one in enumerate(told[:MISTAKES_SHOWN], 1)}
+    shown = [f"{len(told):,} mistakes in the tree", *(f"{where}:{place.line}: {what}" for place, what in told)]
+    if len(told) == 1:
+        shown[0] = "1 mistake in the tree"
+    shown[MISTAKES_SHOWN + 1 :] = [f"and {len(told) - MISTAKES_SHOWN:,} more"] * (len(told) > MISTAKES_SHOWN)
+    hint = "correct them, then `stabtree tree check FILE`"
+    return StabtreeError("\n  ".join(shown), where=where, hint=hint, places=places)
 
 
-def _file_of(document: Document) -> tuple[TreeFile | None, list[tuple[int, str]]]:
+def _narrowed(place: Place, mistake: str) -> Place:
+    """Return the place of the first word that a mistake quotes, where it is within the place."""
+    for word in _QUOTED.findall(mistake):
+        start = place.text.find(word, place.start, place.end)
+        if start >= 0:
+            return replace(place, start=start, end=start + len(word))
+    return place
+
+
+def _file_of(document: Document) -> tuple[TreeFile | None, list[tuple[Place, str]]]:
     """Return what a file holds, and the mistakes in its keys and values, of each node the first; None with any."""
     top, mistakes = document.value, list(document.mistakes)
     if not isinstance(top, dict):
-        return None, [(1, "a tree is a mapping with name, title, sections, questions and leaves")]
+        return None, [(document.place(), "a tree is a mapping with name, title, sections, questions and leaves")]
     nodes = {key: value for key, value in top.items() if key in NODES and isinstance(value, list)}
     parts: list[tuple[Path_, Any, Any]] = [((), {**top, **dict.fromkeys(nodes, ())}, TreeFile)]
     parts += [((key, index), item, NODES[key]) for key, items in nodes.items() for index, item in enumerate(items)]
@@ -263,10 +277,10 @@ def _file_of(document: Document) -> tuple[TreeFile | None, list[tuple[int, str]]
     return (None if mistakes else msgspec.convert(top, TreeFile)), mistakes
 
 
-def _mistake(document: Document, path: Path_, error: str) -> tuple[int, str]:
-    """Return the line of what msgspec refuses, and in words what is wrong."""
-    problem, _, place = error.partition(" - at ")
-    path = (*path, *(int(index) if index else key for key, index in _STEP.findall(place)))
+def _mistake(document: Document, path: Path_, error: str) -> tuple[Place, str]:
+    """Return the place of what msgspec refuses, and in words what is wrong."""
+    problem, _, at = error.partition(" - at ")
+    path = (*path, *(int(index) if index else key for key, index in _STEP.findall(at)))
     what, fields, key, value = "tree", TreeFile.__struct_fields__, "", document.value
     for step in path:
         value = value[step]
@@ -274,18 +288,18 @@ def _mistake(document: Document, path: Path_, error: str) -> tuple[int, str]:
         if isinstance(value, dict) and key in _FIELDS and (step != key or key not in NODES):
             what = f"{_SINGULAR.get(key, key.removesuffix('s'))} {value.get('id', '')}".strip()
             fields = _FIELDS[key]
-    line = document.line(*path)
+    place = document.place(*path)
     if unknown := re.search(r"unknown field `(.*)`", problem):
-        return document.line(*path, unknown[1]), f"{what} has no key {unknown[1]!r}{near(unknown[1], fields)}"
+        return document.place(*path, unknown[1], KEY), f"{what} has no key {unknown[1]!r}{near(unknown[1], fields)}"
     if missing := re.search(r"missing required field `(.*)`", problem):
-        return line, f"{what} lacks the key {missing[1]!r}"
+        return place, f"{what} lacks the key {missing[1]!r}"
     subject = f"{key!r} of {what}" if path and isinstance(path[-1], str) else f"each of {key!r} of {what}"
     if problem.startswith("Invalid enum"):
-        return line, f"{subject} must be one of {', '.join(Take if key == 'take' else Severity)}"
+        return place, f"{subject} must be one of {', '.join(Take if key == 'take' else Severity)}"
     expected, _, given = problem.removeprefix("Expected ").partition(", got ")
     for word, plain in _WORDS.items():
         expected, given = re.sub(word, plain, expected), re.sub(word, plain, given)
-    return line, f"{subject} must be {expected}" + (f", not {given}" if given else "")
+    return place, f"{subject} must be {expected}" + (f", not {given}" if given else "")
 
 
 def _places(top: dict[str, Any]) -> dict[str, Path_]:

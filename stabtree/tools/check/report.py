@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from functools import partial
-from pathlib import PurePath
 from typing import TYPE_CHECKING, cast
 
 from stabtree.common.errors import StabtreeError
@@ -21,8 +19,9 @@ from stabtree.report.words import headline as headline_of
 from stabtree.tree.model import Severity
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from stabtree.common.files import Place
     from stabtree.diagnosis.result import Diagnosis, Incident
     from stabtree.judging.verdict import Outcome
 
@@ -34,8 +33,7 @@ MAX_NOTES = 2
 MIN_NAME = 24  # characters of a path
 LOUD = (Severity.CRITICAL, Severity.WARNING)
 # How many lines of each part of a finding a screen has, in three lengths: a title always has one.
-FORMS = ({"now": 2, "cost": 2, "fix": 2, "from": 1}, {"now": 1, "fix": 1}, dict[str, int]())
-_LINE = re.compile(r":(\d+)(?:,|$)")  # in a source such as `config.yaml:12, optimizer.lr`
+FORMS = ({"now": 2, "line": 2, "cost": 2, "fix": 2, "from": 1}, {"now": 1, "line": 2, "fix": 1}, dict[str, int]())
 
 
 def screen(outcomes: Sequence[Outcome], look: RenderOptions = DEFAULT_OPTIONS) -> str:
@@ -51,6 +49,8 @@ def screen(outcomes: Sequence[Outcome], look: RenderOptions = DEFAULT_OPTIONS) -
             _title(page, finding)
             for head, text in _rows(finding):
                 page.item((head, "dim"), [(text, "")], indent=INDENT, head_width=HEAD)
+                if head == "now":
+                    _quote(page, place_of(found, finding))
         page.blank()
         page.line((coverage(found), "heading"))
         for miss in found.missing:
@@ -77,12 +77,7 @@ def _short(page: Page, found: Diagnosis, name: str) -> None:
     for place, finding in enumerate(loud):
         rest = len(loud) - place - 1
         for form in FORMS:
-            lines = [
-                (head if not index else "", line)
-                for head, text in _rows(finding)
-                if head in form
-                for index, line in enumerate(in_lines(page.plain(text), page.width - INDENT - HEAD, form[head]))
-            ]
+            lines = _lines(page, found, finding, form)
             # The longest form only where all others can be brief.
             parted = form is FORMS[0] or was_long
             if parted + 1 + len(lines) + (3 if form is FORMS[0] else 1) * rest <= room:
@@ -111,6 +106,24 @@ def _short(page: Page, found: Diagnosis, name: str) -> None:
     page.lines([[(coverage(found, page.width), "")]])
     for note in notes:
         page.lines([[(clipped(page.plain(note), page.width), "dim")]])
+
+
+def _lines(page: Page, found: Diagnosis, finding: Incident, form: Mapping[str, int]) -> list[tuple[str, str]]:
+    """Return the rows of a finding in a form: of each line what stands before it, and the line."""
+    lines: list[tuple[str, str]] = []
+    for head, text in _rows(finding):
+        wrapped = in_lines(page.plain(text), page.width - INDENT - HEAD, form.get(head, 0))
+        lines += zip([head, *[""] * len(wrapped)], wrapped, strict=False)
+        place = place_of(found, finding)
+        if head == "now" and place and "line" in form:
+            lines += (("", line) for line in page.quoted(place, indent=INDENT + HEAD))
+    return lines
+
+
+def _quote(page: Page, place: Place | None) -> None:
+    """Add the line of a place with carets under the word."""
+    if place:
+        page.lines([[(line, "")] for line in page.quoted(place, indent=INDENT + HEAD)], indent=INDENT + HEAD)
 
 
 def _several(outcomes: Sequence[Outcome], look: RenderOptions) -> str:
@@ -164,16 +177,12 @@ def _decisive(finding: Incident) -> str:
     return finding.evidence[-1].text if finding.evidence else ""
 
 
-def location_of(found: Diagnosis, finding: Incident) -> tuple[str, int | None]:
-    """Return the file and the line of the first setting that decided; no line if the format has none."""
+def place_of(found: Diagnosis, finding: Incident) -> Place | None:
+    """Return where the first setting that decided stands; None where all are defaults, or from a log."""
     text = _decisive(finding)
-    quoted = sorted((text.find(f"({item.source})"), item.source) for item in found.run.config.values())
-    for at, source in quoted:
-        paths = [use.path for use in found.run.sources if source.startswith(PurePath(use.path).name)]
-        if at >= 0 and paths:
-            line = _LINE.search(source)
-            return paths[-1], int(line[1]) if line else None
-    return "", None
+    settings = (item for item in found.run.config.values() if f"({item.source})" in text)
+    places = {text.index(f"({item.source})"): item.place for item in settings if item.place}
+    return next(iter(map(places.get, sorted(places))), None)
 
 
 def _all_notes(found: Diagnosis, name: str) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from stabtree.common.text import clean, masked
+from stabtree.common.yaml12 import KEY
 from stabtree.frameworks.load import framework as framework_called
 from stabtree.frameworks.load import frameworks
 from stabtree.frameworks.recognise import of_config, of_model, plain_word
@@ -115,7 +116,7 @@ def read_settings(file: ConfigFile) -> FileSettings:
     reading = FileSettings(file, framework, notes=list(file.notes), partial=partial)
     if is_model(values):
         for key, value in of_model(values).items():
-            _convert(reading, Spelling(key, 0, (), value), file.name, noted=False)
+            _convert(reading, Spelling(key, 0, (), value), noted=False)
         return reading
     if framework:
         reading.settings["framework"] = Setting(framework, file.name)
@@ -125,12 +126,12 @@ def read_settings(file: ConfigFile) -> FileSettings:
         for key, flags in EXCLUSIVE.items():
             on = [flag for flag in flags if _is_on(section.get(flag))]
             if len(on) > 1:
-                reading.settings[key] = Setting("+".join(on), file.place((*path, on[0])), on[0])
+                reading.settings[key] = file.setting("+".join(on), (*path, on[0]))
     near = _misspelled(reading)
     if near:
         path, word = near
         shown = f"{masked(clean(path[-1], 40))}: did you mean {word}?"
-        reading.settings["misspelled"] = Setting(shown, file.place(path), dotted(path))
+        reading.settings["misspelled"] = replace(file.setting(shown, path), place=file.place((*path, KEY)))
     for key in _without_meaning(values, framework):
         reading.settings.pop(key, None)
     return reading
@@ -295,7 +296,7 @@ def _agreeing(candidates: list[Spelling], reading: FileSettings) -> list[Spellin
     for key, (first, *others) in guessed.items():
         other = next((one for one in others if one.value != first.value), None)
         if other:
-            where = f"{reading.file.place(first.path)} and {dotted(other.path)}"
+            where = f"{reading.file.where(first.path)} and {dotted(other.path)}"
             reading.notes.append(f"{where} say {key} in two ways: not judged.")
             differing.add(key)
     reading.open |= differing
@@ -319,33 +320,32 @@ def _settle(reading: FileSettings, candidates: list[Spelling]) -> None:
             reading.open.add(key)
         if key in settings or key in shares or one.value is None or _is_unset(one):
             continue
-        place = reading.file.place(one.path)
         if key in _SHARES and _is_share(one.value):
-            shares[key] = Setting(one.value, place)
+            shares[key] = reading.file.setting(one.value, one.path)
             reading.open.add(key)
-        elif _convert(reading, one, place) and key == "batch_size":
+        elif _convert(reading, one) and key == "batch_size":
             bare_batch = plain_word(one.path[-1]) == key
     steps = settings.get("max_steps")
     if framework_called(reading.framework).defaults.shares and steps and isinstance(steps.value, int):
         for key, share in shares.items():
-            settings[key] = Setting(math.ceil(float(share.value) * steps.value), share.source)  # type: ignore[arg-type]
+            settings[key] = replace(share, value=math.ceil(float(share.value) * steps.value))  # type: ignore[arg-type]
     # A bare `batch_size` is what one device takes at once if it is accumulated.
     times = settings.get("accumulation_steps")
     if bare_batch and times and times.value != 1 and "micro_batch_size" not in settings:
         settings["micro_batch_size"] = settings.pop("batch_size")
 
 
-def _convert(reading: FileSettings, one: Spelling, place: str, *, noted: bool = True) -> bool:
+def _convert(reading: FileSettings, one: Spelling, *, noted: bool = True) -> bool:
     """Add a value as its key asks for, or note that it is of the wrong kind; return whether it was added."""
     try:
-        reading.settings[one.key] = Setting(SETTINGS[one.key][0](one.value), place, dotted(one.path))
+        reading.settings[one.key] = reading.file.setting(SETTINGS[one.key][0](one.value), one.path)
     except (ValueError, OverflowError, TypeError) as error:
         text = one.value if isinstance(one.value, str) else ""
         if _IMPORTED.fullmatch(text):
             reading.open.add(one.key)
         elif noted and not (one.key == "warmup_steps" and text.isalpha()):  # the shape of a warm-up: `linear`
             shown = masked(clean(repr(one.value), 40))
-            reading.notes.append(f"{place} is {shown}, not {clean(error, 60)}: ignored.")
+            reading.notes.append(f"{reading.file.where(one.path)} is {shown}, not {clean(error, 60)}: ignored.")
         return False
     return True
 

@@ -13,7 +13,7 @@ from xml.etree import ElementTree as ET
 from stabtree._version import __version__
 from stabtree.common.answer import UNKNOWN
 from stabtree.common.errors import StabtreeError
-from stabtree.common.text import clean, inert
+from stabtree.common.text import clean, inert, masked
 from stabtree.judging.verdict import ORDER, UNREAD, Outcome, fails
 from stabtree.report.advice import do_now
 from stabtree.report.json import written
@@ -57,6 +57,7 @@ class Problem(NamedTuple):
         leaf: the leaf itself.
         ignored: whether it is ignored or accepted.
         accepted: why it is accepted; empty for a leaf that is ignored.
+        columns: the columns, from 1, at which the word in that line begins and behind which it ends, if they are known.
     """
 
     run: str
@@ -70,6 +71,7 @@ class Problem(NamedTuple):
     leaf: Leaf | None = None
     ignored: bool = False
     accepted: str = ""
+    columns: tuple[int, ...] = ()
 
 
 def problems(judged: Judged, *, ignored: bool = False) -> Iterator[Problem]:
@@ -109,15 +111,16 @@ def _outcomes(judged: Judged) -> Sequence[Outcome]:
 
 
 def _problem(name: str, log: str, found: Diagnosis, finding: Incident) -> Problem:
-    file, line = log, None
-    if found.before_run:  # a configuration may be of several files
-        path, line = preflight.location_of(found, finding)
-        file = clean(path, MAX_PATH) or log
+    file, line, columns = log, None, ()
+    place = preflight.place_of(found, finding)
+    if found.before_run and place:  # a configuration may be of several files
+        file, line, columns = clean(masked(place.path), MAX_PATH), place.line, (place.start + 1, place.end + 1)
     elif finding.onset_step is not None:
         line = found.run.places.get(finding.onset_step)
     leaf, mark = finding.leaf, fingerprint(found, finding)
     severity = str(leaf.severity)
-    return Problem(name, file, line, clean(leaf.id), severity, _describe(finding), _actions(finding), mark, leaf)
+    told = _describe(finding), _actions(finding), mark, leaf
+    return Problem(name, file, line, clean(leaf.id), severity, *told, columns=columns)
 
 
 def _describe(finding: Incident) -> str:
@@ -160,7 +163,8 @@ def github(judged: Judged, _look: RenderOptions = DEFAULT_OPTIONS) -> str:
         command = COMMANDS[one.severity]
         shown[command] += 1
         if shown[command] <= MAX_SHOWN:
-            values = {"file": one.file, "line": one.line, "title": one.title}
+            columns = dict(zip(("col", "endColumn"), one.columns, strict=False))
+            values = {"file": one.file, "line": one.line, **columns, "title": one.title}
             properties = ",".join(
                 f"{key}={_property(value)}" for key, value in values.items() if value not in (None, "")
             )
@@ -293,7 +297,10 @@ def sarif(judged: Judged, look: RenderOptions = DEFAULT_OPTIONS) -> str:
         # GitHub rejects a result without a line.
         physical = {
             "artifactLocation": {"uri": f"file://{quote(path)}" if path.startswith("/") else quote(path)},
-            "region": {"startLine": one.line or 1},
+            "region": {
+                "startLine": one.line or 1,
+                **dict(zip(("startColumn", "endColumn"), one.columns, strict=False)),
+            },
         }
         shared = {
             "level": SARIF[COMMANDS[one.severity]],
