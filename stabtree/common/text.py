@@ -158,7 +158,7 @@ def quoted(place: Place, width: int, *, ascii: bool = False) -> tuple[str, str]:
         safe = [masked(place.text), "", ""]
     few = 4 * width  # characters beyond these are cut off anyway
     before, word, after = safe[0][-few:], safe[1][:few], safe[2][:few]
-    before, word, after = (inert("".join(map(_visible, part))) for part in (before, word, after))
+    before, word, after = map(visible, (before, word, after))
     if ascii:
         before, word, after = map(to_ascii, (before, word, after))
     margin = f"{place.line:>4} | "
@@ -174,10 +174,9 @@ def quoted(place: Place, width: int, *, ascii: bool = False) -> tuple[str, str]:
     return f"{margin}{line}".rstrip(), f"{'| ':>{len(margin)}}{' ' * cell_len(before)}{carets}"
 
 
-def _visible(char: str) -> str:
-    if char.isprintable():
-        return char
-    return " " if char.isspace() else "?"
+def visible(text: str) -> str:
+    """Return a text that is safe to print, with one character for each of it, but in commands of CI services."""
+    return inert("".join(char if char.isprintable() else "? "[char.isspace()] for char in text))
 
 
 def stays_inside(name: str) -> bool:

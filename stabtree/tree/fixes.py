@@ -1,8 +1,9 @@
 """The placeholders of an action: `{lr/2}` becomes the learning rate of the run with its value, and half of it.
 
 `{KNOB}` names a knob in the framework's spelling, `{KNOB/2}` and `{KNOB*2}` change it by a factor, `{KNOB=VALUE}` sets
-it, `{KNOB<VALUE}` lowers it to at most a value; `{batches}` are those of the onset. Each follows words that say the
-same without a number, and is shown in parentheses: what is not known is left out.
+it, `{KNOB<VALUE}` lowers it to at most a value; `{batches}` are those of the onset. `{SETTING==VALUE}` sets it as well,
+and `check --fix` writes the value into the file. Each follows words that say the same without a number, and is shown in
+parentheses: what is not known is left out.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 BATCHES = "batches"
-_PLACEHOLDER = re.compile(r"\s?\{(\w+)(?:([/*=<])([^\s{}:]*))?\}")
+_PLACEHOLDER = re.compile(r"\s?\{(\w+)(?:([/*=<])(=?)([^\s{}:]*))?\}")
 
 
 class Placeholder(NamedTuple):
@@ -25,11 +26,13 @@ class Placeholder(NamedTuple):
     Attributes:
         knob: a knob of the table, or `batches`.
         operator: `/`, `*`, `=`, `<`, or empty.
+        only: `=` where the value is the one right one, which `check --fix` writes.
         value: what follows the operator.
     """
 
     knob: str
     operator: str = ""
+    only: str = ""
     value: str = ""
 
 
@@ -56,7 +59,7 @@ def plain(text: str) -> str:
 def mistakes(text: str) -> Iterator[str]:
     """Yield what is wrong with the placeholders of a text."""
     for item in placeholders(text):
-        spelled = f"{item.knob}{item.operator}{item.value}"
+        spelled = "".join(item)
         if problem := _problem(item, spelled):
             yield f"names {{{spelled}}}; {problem}"
 
@@ -64,15 +67,18 @@ def mistakes(text: str) -> Iterator[str]:
 def _problem(item: Placeholder, text: str) -> str:
     """Return what is wrong with a placeholder, which is spelled so; empty if nothing is."""
     from stabtree.frameworks.load import knobs
+    from stabtree.loaders.config import KEYS
 
     spelled = knobs()
     known = {*(knob.partition("=")[0] for knob in spelled), BATCHES}
+    if item.only:
+        known |= KEYS.keys()
     choices = sorted(word for word in spelled if word.startswith(f"{item.knob}="))  # with the one value each is for
     if item.knob not in known:
         return f"{item.knob!r} is not a knob{near(item.knob, known)}"
-    if item.knob not in (*spelled, BATCHES) and text not in choices:
+    if item.knob not in (*spelled, BATCHES) and text not in choices and not item.only:
         return f"what can be said of it is {', '.join(choices)}"
-    if item.knob in spelled and item.operator and not _is_positive(item.value):
+    if item.knob in {*spelled, *KEYS} and item.operator and not _is_positive(item.value):
         return f"a number must follow {item.operator!r}"
     return ""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -18,20 +19,26 @@ from stabtree.cli.options import (
     effective_settings,
     full_option,
     judging_by,
+    option,
     output_option,
 )
-from stabtree.cli.output import deliver, protect_log, protect_rules, protect_run, summarize, wanted
+from stabtree.cli.output import deliver, protect_log, protect_rules, protect_run, summarize, wanted, write
+from stabtree.cli.terminal import emit, notify
 from stabtree.common.answer import UNKNOWN
 from stabtree.common.errors import StabtreeError
-from stabtree.common.text import in_words, masked
+from stabtree.common.text import clean, in_words, masked
 from stabtree.report.outputs import CHECK, JSON, JSONL
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from stabtree.diagnosis.result import Diagnosis
     from stabtree.judging.judge import Judging
     from stabtree.judging.verdict import Outcome
     from stabtree.run import Run
+    from stabtree.tools.check.fix import Edit
 
+FIXING = "Input"
 ENOUGH = 5  # rules: an OK that rests on fewer says nothing
 Configs = Annotated[
     list[str],
@@ -47,6 +54,13 @@ Merge = Annotated[
         help="Read the files as one configuration; later files override earlier ones.",
         rich_help_panel=INPUT,
     ),
+]
+Fix = Annotated[
+    bool,
+    option(FIXING, "--fix", "Write the value that a fix shows as `old → new` into the file; what is left is reported."),
+]
+Diff = Annotated[
+    bool, option(FIXING, "--diff", "Show what --fix would change as a unified diff, and write nothing.")
 ]
 
 CheckOutput = Annotated[
@@ -82,6 +96,8 @@ def check(
     judge: Annotated[JudgeOptions, Only(*JUDGED)],
     out: CheckOutput,
     merge: Merge = False,
+    fix: Fix = False,
+    diff: Diff = False,
 ) -> None:
     """Find what is wrong with a run before it begins, as far as its configuration shows.
 
@@ -99,6 +115,18 @@ def check(
     groups = [files] * merge or [[file] for file in files]
     hashed = not {JSON, JSONL}.isdisjoint(targets.values())
     outcomes = [_judged(group, judging, hashed=hashed) for group in groups]
+    if fix or diff:
+        told = _counted(outcomes)
+        done = _repaired(outcomes, write_them=not diff)
+        if diff:
+            targets.pop(None, None)
+        elif done:
+            outcomes = [_judged(group, judging, hashed=hashed) for group in groups]
+        gone = len(told - _counted(outcomes))
+        head = f"fixed {gone} of {len(told)}"
+        if diff:
+            head = f"--fix would fix {len({edit.leaf for edit in done})} of {len(told)}"
+        notify(f"{head}: {', '.join(map(str, done)) or 'no value in the files is the one right one to write'}")
     for outcome in outcomes:
         if not isinstance(outcome.found, StabtreeError):
             protect_run(targets, outcome.found.run)
@@ -123,6 +151,36 @@ def _files(paths: list[str]) -> list[str]:
     if not all(paths):
         raise StabtreeError("an empty path names no configuration", hint="name a file, or . for this folder")
     return [str(path) for path in deduplicated(list(chain.from_iterable(map(expanded, paths))))]
+
+
+def _counted(outcomes: Sequence[Outcome]) -> set[tuple[str, str]]:
+    """Return the findings of configurations, each by its name and that of the leaf."""
+    found = [(one.name, one.found) for one in outcomes if not isinstance(one.found, StabtreeError)]
+    return set(chain.from_iterable([(name, finding.leaf.id) for finding in each.findings] for name, each in found))
+
+
+def _repaired(outcomes: Sequence[Outcome], *, write_them: bool) -> list[Edit]:
+    """Write the one right value of each finding into its file, or show the diff; return what was, or would be, done."""
+    from stabtree.tools.check.fix import diff, edits, repaired
+
+    wanted: dict[str, list[Edit]] = {}
+    done: list[Edit] = []
+    for outcome in outcomes:
+        if not isinstance(outcome.found, StabtreeError):
+            for edit in edits(outcome.found):
+                wanted.setdefault(edit.place.path, []).append(edit)
+    for file, group in sorted(wanted.items()):
+        try:
+            before, after, changed = repaired(Path(file), group)
+            if write_them and changed:
+                write(Path(file), after)
+        except StabtreeError as error:
+            notify(f"note: {masked(clean(file))} {error.problem}, so nothing of it was changed: {error.hint}")
+            continue
+        if not write_them and changed:
+            emit(diff(Path(file), before, after))
+        done += changed
+    return done
 
 
 def _judged(files: list[str], judging: Judging, *, hashed: bool) -> Outcome:

@@ -87,14 +87,14 @@ def dotted(path: KeyPath) -> str:
     return masked(clean(".".join(map(str, path)), 80))
 
 
-def read_document(path: Path) -> ConfigFile:
-    """Read one configuration file, whatever its name.
+def read_document(path: Path, content: bytes | None = None) -> ConfigFile:
+    """Read one configuration file, whatever its name, or what it is going to hold.
 
     Raises:
         StabtreeError: if it can't be read, or holds no settings.
     """
     try:
-        source = open_source(path)
+        source = open_source(path, content)
     except StabtreeError as error:
         hint = HINT if error.hint == NAME_METRICS or "stabtree inspect" in error.hint else error.hint
         raise StabtreeError(error.problem, where=error.where, hint=hint) from None
