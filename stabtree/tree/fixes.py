@@ -78,7 +78,7 @@ def _problem(item: Placeholder, text: str) -> str:
         return f"{item.knob!r} is not a knob{near(item.knob, known)}"
     if item.knob not in (*spelled, BATCHES) and text not in choices and not item.only:
         return f"what can be said of it is {', '.join(choices)}"
-    if item.knob in {*spelled, *KEYS} and item.operator and not _is_positive(item.value):
+    if (item.knob in spelled or item.only) and item.operator and not _is_positive(item.value):
         return f"a number must follow {item.operator!r}"
     return ""
 
