@@ -1,13 +1,6 @@
 """The exceptions that a user can cause."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from stabtree.common.files import Place
+from typing import Any
 
 FOUND, UNUSABLE, NOT_JUDGED, OUR_FAULT = 1, 2, 3, 4
 """The exit codes besides 0, which means that every run was judged and none is at or above `--fail-on`."""
@@ -26,16 +19,14 @@ class StabtreeError(Exception):
         problem: what is wrong, in one sentence.
         where: the file, line, column or option it is about.
         hint: the next thing to type or to do.
-        places: the word that a line of the problem is about, by the index of the line.
+        places: by the index of a line of the problem, the `Place` that it is about.
     """
 
-    def __init__(
-        self, problem: str, *, where: str = "", hint: str = "", places: Mapping[int, Place] | None = None
-    ) -> None:
+    def __init__(self, problem: str, *, where: str = "", hint: str = "", places: Any = ()) -> None:
         self.problem = problem
         self.where = where
         self.hint = hint
-        self.places = places or {}
+        self.places: dict[int, Any] = dict(places)
         super().__init__(": ".join(filter(None, (where, problem))))
 
     def __str__(self) -> str:

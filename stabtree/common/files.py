@@ -6,15 +6,7 @@ from msgspec import Struct
 
 
 class Place(Struct, frozen=True):
-    """A word in a line of a file.
-
-    Attributes:
-        line: the 1-based number of the line.
-        text: the line.
-        start: the first character of the word, from 0.
-        end: the character behind its last one.
-        path: the file, as it was named.
-    """
+    """A word in a line of a file, from its character `start`, counted from 0, to before the character `end`."""
 
     line: int
     text: str

@@ -152,21 +152,17 @@ def quoted(place: Place, width: int, *, ascii: bool = False) -> tuple[str, str]:
     """Return the line of a place with its number, safe to print, and carets under the word, both cut to a width."""
     from rich.cells import cell_len, set_cell_size  # few commands quote a line
 
-    parts = (place.text[: place.start], place.text[place.start : place.end], place.text[place.end :])
-    safe = [masked(part) for part in parts]
-    if "".join(safe) != masked(place.text):  # the word is a part of an address with a password
-        safe = [masked(place.text), "", ""]
-    few = 4 * width  # characters beyond these are cut off anyway
-    before, word, after = safe[0][-few:], safe[1][:few], safe[2][:few]
-    before, word, after = map(visible, (before, word, after))
+    text, few = place.text, 4 * width  # characters beyond these are cut off anyway
+    parts = [*map(masked, (text[: place.start], text[place.start : place.end], text[place.end :]))]
+    if "".join(parts) != masked(text):  # the word is a part of an address with a password
+        parts = [masked(text), "", ""]
+    before, word, after = map(visible, (parts[0][-few:], parts[1][:few], parts[2][:few]))
     if ascii:
         before, word, after = map(to_ascii, (before, word, after))
     margin = f"{place.line:>4} | "
     room = width - len(margin)
-    if cell_len(before + word + after) > room and cell_len(before) > room // 2:
-        while cell_len(before) >= room // 2:
-            before = before[1:]
-        before = f"~{before}"
+    while cell_len(before) > room // 2 and cell_len(before + word + after) > room:
+        before = f"~{before[2:]}"
     line = before + word + after
     if cell_len(line) > room:
         line = f"{set_cell_size(line, room - 1)}~"
@@ -175,8 +171,8 @@ def quoted(place: Place, width: int, *, ascii: bool = False) -> tuple[str, str]:
 
 
 def visible(text: str) -> str:
-    """Return a text that is safe to print, with one character for each of it, but in commands of CI services."""
-    return inert("".join(char if char.isprintable() else "? "[char.isspace()] for char in text))
+    """Return a line that is safe to print, with its blanks as they are."""
+    return inert("".join(map(_printable, text)))
 
 
 def stays_inside(name: str) -> bool:

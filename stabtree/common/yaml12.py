@@ -21,10 +21,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Path = tuple[str | int, ...]
-Span = tuple[int, int, int]
-"""A word of a text: the 1-based number of its line, its first character from 0, and the one behind its last."""
-KEY = -1
-"""Behind the path of a value: its key itself."""
 
 MAX_NODES = 50_000  # aliases are expanded; this bounds what nested ones can blow up to
 MAX_DEPTH = 50
@@ -46,53 +42,35 @@ class Document:
 
     Attributes:
         value: the plain value.
-        mistakes: (place, text) of what was wrong but readable, such as repeated keys.
+        mistakes: (line, text) of what was wrong but readable, such as repeated keys.
     """
 
-    def __init__(self, node: Any, where: str, text: str) -> None:
-        self.mistakes: list[tuple[Place, str]] = []
-        self._text = text
+    def __init__(self, node: Any, where: str) -> None:
+        self.mistakes: list[tuple[int, str]] = []
         self._node = node
         self._where = where
         self._count = 0
         self.value: Any = None if node is None else self._plain(node, 0)
 
     @cached_property
-    def lines(self) -> list[str]:
-        """The lines of the text."""
-        return _BREAKS.split(self._text)
-
-    @cached_property
-    def spans(self) -> dict[Path, Span]:
-        """Where each value is, and each key, by its path of keys and indices."""
-        found: dict[Path, Span] = {}
+    def lines(self) -> dict[Path, int]:
+        """The 1-based line of each value by its path of keys and indices."""
+        found: dict[Path, int] = {}
         waiting: list[tuple[Path, Any]] = [] if self._node is None else [((), self._node)]
         while waiting:
             path, node = waiting.pop()
-            found.setdefault(path, self._span(node))  # of a repeated key the last value, which counts
+            found.setdefault(path, node.start_mark.line + 1)  # of a repeated key the last value, which counts
             if node.id == "mapping":
-                keys = [(key, value, (*path, key.value)) for key, value in node.value if key.id == "scalar"]
-                found |= {(*below, KEY): self._span(key) for key, _, below in keys}
-                waiting += [(below, value) for _, value, below in keys]
+                waiting += [((*path, key.value), value) for key, value in node.value if key.id == "scalar"]
             elif node.id == "sequence":
                 waiting += [((*path, index), value) for index, value in enumerate(node.value)]
         return found
 
-    def place(self, *path: str | int) -> Place:
-        """Return where a path is, or its nearest ancestor that is there."""
-        while path and path not in self.spans:
+    def line(self, *path: str | int) -> int:
+        """Return the line of a path, or of its nearest ancestor that is there."""
+        while path and path not in self.lines:
             path = path[:-1]
-        return self._place(self.spans.get(path, (1, 0, 1)))
-
-    def _place(self, span: Span) -> Place:
-        return Place(span[0], self.lines[span[0] - 1], *span[1:])
-
-    def _span(self, node: Any) -> Span:
-        """Return where a node is, of several lines the first."""
-        start, end = node.start_mark, node.end_mark
-        if end.line == start.line:
-            return start.line + 1, start.column, end.column
-        return start.line + 1, start.column, len(self.lines[start.line])
+        return self.lines.get(path, 1)
 
     def _plain(self, node: Any, depth: int) -> Any:
         self._count += 1
@@ -105,11 +83,12 @@ class Document:
             return [self._plain(item, depth + 1) for item in node.value]
         found: dict[str, Any] = {}
         for key, value in node.value:
+            line = key.start_mark.line + 1
             if key.id != "scalar":
-                self.mistakes.append((self._place(self._span(key)), "a key must be a word"))
+                self.mistakes.append((line, "a key must be a word"))
                 continue
             if key.value in found:
-                self.mistakes.append((self._place(self._span(key)), f"the key {key.value!r} is given here a second time"))
+                self.mistakes.append((line, f"the key {key.value!r} is given here a second time"))
             found[key.value] = self._plain(value, depth + 1)
         return found
 
@@ -129,14 +108,14 @@ def _parsed(text: str, where: str) -> Document:
     import yaml
 
     try:
-        return Document(yaml.compose(text, Loader=_loader()), where, text)
+        return Document(yaml.compose(text, Loader=_loader()), where)
     except (yaml.YAMLError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         problem = getattr(error, "problem", None) or "it nests too deeply or holds a character that YAML forbids"
         hint, places = "correct that line, then `stabtree tree check FILE`", {}
         if mark:
-            line = (*_BREAKS.split(text), "")[mark.line]
-            where, places = f"{where}:{mark.line + 1}", {0: Place(mark.line + 1, line, mark.column, mark.column + 1)}
+            line, where = (*_BREAKS.split(text), "")[mark.line], f"{where}:{mark.line + 1}"
+            places[0] = Place(mark.line + 1, line, mark.column, mark.column + 1)
         raise StabtreeError(f"not valid YAML: {problem}", where=where, hint=hint, places=places) from None
 
 
@@ -198,8 +177,8 @@ def read(path: FilePath) -> dict[str, Any]:
         StabtreeError: where it is no YAML or no mapping, or has a key twice.
     """
     document = _parsed(path.read_text(encoding="utf-8"), path.name)
-    for place, mistake in document.mistakes:
-        raise StabtreeError(mistake, where=f"{path.name}:{place.line}")
+    for line, mistake in document.mistakes:
+        raise StabtreeError(mistake, where=f"{path.name}:{line}")
     if not isinstance(document.value, dict):
         raise StabtreeError("the file is not a mapping", where=path.name)
     return document.value

@@ -23,8 +23,9 @@ from msgspec.structs import replace
 
 from stabtree._version import __version__
 from stabtree.common.errors import StabtreeError
+from stabtree.common.files import Place
 from stabtree.common.text import clean, near
-from stabtree.common.yaml12 import KEY, parse, read, typed
+from stabtree.common.yaml12 import parse, read, typed
 from stabtree.measures import measure_named
 from stabtree.run import CONFIG
 from stabtree.tree.compose import beside, compose, expand_checks, without
@@ -52,7 +53,6 @@ from stabtree.tree.shipped import KNOWN, MAIN, PREFLIGHT, heads, names_asking, n
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from stabtree.common.files import Place
     from stabtree.common.yaml12 import Document
     from stabtree.common.yaml12 import Path as Path_
     from stabtree.measures.registry import Param
@@ -223,7 +223,7 @@ def build(text: str, where: str) -> Tree:
     document = parse(text, where)
     file, mistakes = _file_of(document)
     if file is None or mistakes:
-        raise _refusal(mistakes, where)
+        raise _refusal(mistakes, where, text)
     places = _places(document.value)
     found = _used_twice(document.value)
     tree, misplaced = lift_fact_params(tree_of(file))
@@ -236,36 +236,38 @@ def build(text: str, where: str) -> Tree:
         found += check(tree)
         found = found or list(check_reach(tree))
     if found:
-        told = ((document.place(*places.get(name, ()), *filter(None, [key])), text) for name, key, text in found)
-        raise _refusal(told, where)
+        lines = ((document.line(*places.get(name, ()), *filter(None, [key])), text) for name, key, text in found)
+        raise _refusal(lines, where, text)
     return tree
 
 
-def _refusal(mistakes: Iterable[tuple[Place, str]], where: str) -> StabtreeError:
-    told = sorted(set(mistakes), key=lambda one: (one[0].line, one[1]))
-    places = {index: _narrowed(*one) for index, one in enumerate(told[:MISTAKES_SHOWN], 1)}
-    shown = [f"{len(told):,} mistakes in the tree", *(f"{where}:{place.line}: {what}" for place, what in told)]
-    if len(told) == 1:
-        shown[0] = "1 mistake in the tree"
-    shown[MISTAKES_SHOWN + 1 :] = [f"and {len(told) - MISTAKES_SHOWN:,} more"] * (len(told) > MISTAKES_SHOWN)
+def _refusal(mistakes: Iterable[tuple[int, str]], where: str, text: str) -> StabtreeError:
+    found = sorted(set(mistakes))
+    lines = [f"{where}:{line}: {what}" for line, what in found]
+    places = enumerate((_place(*one, text) for one in found[:MISTAKES_SHOWN]), 1)
+    shown = [f"{len(lines):,} mistake{'s' if len(lines) != 1 else ''} in the tree", *lines[:MISTAKES_SHOWN]]
+    if len(lines) > MISTAKES_SHOWN:
+        shown.append(f"and {len(lines) - MISTAKES_SHOWN:,} more")
     hint = "correct them, then `stabtree tree check FILE`"
     return StabtreeError("\n  ".join(shown), where=where, hint=hint, places=places)
 
 
-def _narrowed(place: Place, mistake: str) -> Place:
-    """Return the place of the first word that a mistake quotes, where it is within the place."""
-    for word in _QUOTED.findall(mistake):
-        start = place.text.find(word, place.start, place.end)
-        if start >= 0:
-            return replace(place, start=start, end=start + len(word))
-    return place
+def _place(number: int, mistake: str, text: str) -> Place:
+    """Return the place in a line of the first word that a mistake quotes; without one, of all that the line says."""
+    line = (*text.splitlines(), "")[number - 1]
+    for word in (*_QUOTED.findall(mistake), line.strip()):
+        found = re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", line)
+        if found:
+            break
+    start, end = found.span() if found else (0, 0)
+    return Place(number, line, start, end)
 
 
-def _file_of(document: Document) -> tuple[TreeFile | None, list[tuple[Place, str]]]:
+def _file_of(document: Document) -> tuple[TreeFile | None, list[tuple[int, str]]]:
     """Return what a file holds, and the mistakes in its keys and values, of each node the first; None with any."""
     top, mistakes = document.value, list(document.mistakes)
     if not isinstance(top, dict):
-        return None, [(document.place(), "a tree is a mapping with name, title, sections, questions and leaves")]
+        return None, [(1, "a tree is a mapping with name, title, sections, questions and leaves")]
     nodes = {key: value for key, value in top.items() if key in NODES and isinstance(value, list)}
     parts: list[tuple[Path_, Any, Any]] = [((), {**top, **dict.fromkeys(nodes, ())}, TreeFile)]
     parts += [((key, index), item, NODES[key]) for key, items in nodes.items() for index, item in enumerate(items)]
@@ -277,10 +279,10 @@ def _file_of(document: Document) -> tuple[TreeFile | None, list[tuple[Place, str
     return (None if mistakes else msgspec.convert(top, TreeFile)), mistakes
 
 
-def _mistake(document: Document, path: Path_, error: str) -> tuple[Place, str]:
-    """Return the place of what msgspec refuses, and in words what is wrong."""
-    problem, _, at = error.partition(" - at ")
-    path = (*path, *(int(index) if index else key for key, index in _STEP.findall(at)))
+def _mistake(document: Document, path: Path_, error: str) -> tuple[int, str]:
+    """Return the line of what msgspec refuses, and in words what is wrong."""
+    problem, _, place = error.partition(" - at ")
+    path = (*path, *(int(index) if index else key for key, index in _STEP.findall(place)))
     what, fields, key, value = "tree", TreeFile.__struct_fields__, "", document.value
     for step in path:
         value = value[step]
@@ -288,18 +290,18 @@ def _mistake(document: Document, path: Path_, error: str) -> tuple[Place, str]:
         if isinstance(value, dict) and key in _FIELDS and (step != key or key not in NODES):
             what = f"{_SINGULAR.get(key, key.removesuffix('s'))} {value.get('id', '')}".strip()
             fields = _FIELDS[key]
-    place = document.place(*path)
+    line = document.line(*path)
     if unknown := re.search(r"unknown field `(.*)`", problem):
-        return document.place(*path, unknown[1], KEY), f"{what} has no key {unknown[1]!r}{near(unknown[1], fields)}"
+        return document.line(*path, unknown[1]), f"{what} has no key {unknown[1]!r}{near(unknown[1], fields)}"
     if missing := re.search(r"missing required field `(.*)`", problem):
-        return place, f"{what} lacks the key {missing[1]!r}"
+        return line, f"{what} lacks the key {missing[1]!r}"
     subject = f"{key!r} of {what}" if path and isinstance(path[-1], str) else f"each of {key!r} of {what}"
     if problem.startswith("Invalid enum"):
-        return place, f"{subject} must be one of {', '.join(Take if key == 'take' else Severity)}"
+        return line, f"{subject} must be one of {', '.join(Take if key == 'take' else Severity)}"
     expected, _, given = problem.removeprefix("Expected ").partition(", got ")
     for word, plain in _WORDS.items():
         expected, given = re.sub(word, plain, expected), re.sub(word, plain, given)
-    return place, f"{subject} must be {expected}" + (f", not {given}" if given else "")
+    return line, f"{subject} must be {expected}" + (f", not {given}" if given else "")
 
 
 def _places(top: dict[str, Any]) -> dict[str, Path_]:

@@ -59,9 +59,7 @@ Fix = Annotated[
     bool,
     option(FIXING, "--fix", "Write the value that a fix shows as `old → new` into the file; what is left is reported."),
 ]
-Diff = Annotated[
-    bool, option(FIXING, "--diff", "Show what --fix would change as a unified diff, and write nothing.")
-]
+Diff = Annotated[bool, option(FIXING, "--diff", "Show what --fix would change as a unified diff, and write nothing.")]
 
 CheckOutput = Annotated[
     OutputOptions,

@@ -16,7 +16,6 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from stabtree.common.text import clean, masked
-from stabtree.common.yaml12 import KEY
 from stabtree.frameworks.load import framework as framework_called
 from stabtree.frameworks.load import frameworks
 from stabtree.frameworks.recognise import of_config, of_model, plain_word
@@ -131,7 +130,7 @@ def read_settings(file: ConfigFile) -> FileSettings:
     if near:
         path, word = near
         shown = f"{masked(clean(path[-1], 40))}: did you mean {word}?"
-        reading.settings["misspelled"] = replace(file.setting(shown, path), place=file.place((*path, KEY)))
+        reading.settings["misspelled"] = file.setting(shown, path, "key")
     for key in _without_meaning(values, framework):
         reading.settings.pop(key, None)
     return reading

@@ -116,6 +116,7 @@ for _word, (_key, _rank) in SPELLINGS.items():
     if len(_word) >= _MIN_LOOSE:
         LOOSE.setdefault(squeezed(_word), (_key, _rank + len(SPELLINGS)))
 
+
 class SectionKind(NamedTuple):
     """What counts in the sections of one kind.
 
