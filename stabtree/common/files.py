@@ -1,4 +1,4 @@
-"""How files were read: their columns, what was skipped, what may be an error, where words stand, and how to recognise files."""
+"""How files were read: their columns, what was skipped, what may be an error, how to recognise them; words in them."""
 
 from __future__ import annotations
 

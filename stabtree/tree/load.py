@@ -255,12 +255,10 @@ def _refusal(mistakes: Iterable[tuple[int, str]], where: str, text: str) -> Stab
 def _place(number: int, mistake: str, text: str) -> Place:
     """Return the place in a line of the first word that a mistake quotes; without one, of all that the line says."""
     line = (*text.splitlines(), "")[number - 1]
-    for word in (*_QUOTED.findall(mistake), line.strip()):
-        found = re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", line)
-        if found:
-            break
-    start, end = found.span() if found else (0, 0)
-    return Place(number, line, start, end)
+    words = "|".join(map(re.escape, _QUOTED.findall(mistake))) or r"\S.*"
+    for found in (*re.finditer(rf"(?<![\w-])(?:{words})(?![\w-])", line), *re.finditer(r"\S.*", line)):
+        return Place(number, line, *found.span())
+    return Place(number, line, 0, 0)
 
 
 def _file_of(document: Document) -> tuple[TreeFile | None, list[tuple[int, str]]]:

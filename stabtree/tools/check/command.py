@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import chain
+from itertools import chain, groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -113,18 +113,12 @@ def check(
     groups = [files] * merge or [[file] for file in files]
     hashed = not {JSON, JSONL}.isdisjoint(targets.values())
     outcomes = [_judged(group, judging, hashed=hashed) for group in groups]
+    if diff:
+        targets.pop(None, None)
     if fix or diff:
-        told = _counted(outcomes)
-        done = _repaired(outcomes, write_them=not diff)
-        if diff:
-            targets.pop(None, None)
-        elif done:
-            outcomes = [_judged(group, judging, hashed=hashed) for group in groups]
-        gone = len(told - _counted(outcomes))
-        head = f"fixed {gone} of {len(told)}"
-        if diff:
-            head = f"--fix would fix {len({edit.leaf for edit in done})} of {len(told)}"
-        notify(f"{head}: {', '.join(map(str, done)) or 'no value in the files is the one right one to write'}")
+        _repair(outcomes, show=diff)
+    if fix and not diff:
+        outcomes = [_judged(group, judging, hashed=hashed) for group in groups]
     for outcome in outcomes:
         if not isinstance(outcome.found, StabtreeError):
             protect_run(targets, outcome.found.run)
@@ -151,34 +145,27 @@ def _files(paths: list[str]) -> list[str]:
     return [str(path) for path in deduplicated(list(chain.from_iterable(map(expanded, paths))))]
 
 
-def _counted(outcomes: Sequence[Outcome]) -> set[tuple[str, str]]:
-    """Return the findings of configurations, each by its name and that of the leaf."""
-    found = [(one.name, one.found) for one in outcomes if not isinstance(one.found, StabtreeError)]
-    return set(chain.from_iterable([(name, finding.leaf.id) for finding in each.findings] for name, each in found))
+def _repair(outcomes: Sequence[Outcome], *, show: bool) -> None:
+    """Write the one right value of each finding into its file, or show the diffs, and say what was done."""
+    from stabtree.tools.check.fix import diff, edits, repaired, told
 
-
-def _repaired(outcomes: Sequence[Outcome], *, write_them: bool) -> list[Edit]:
-    """Write the one right value of each finding into its file, or show the diff; return what was, or would be, done."""
-    from stabtree.tools.check.fix import diff, edits, repaired
-
-    wanted: dict[str, list[Edit]] = {}
+    found = [one.found for one in outcomes if not isinstance(one.found, StabtreeError)]
+    wanted = sorted(dict.fromkeys(chain.from_iterable(map(edits, found))), key=lambda edit: edit[2].path)
     done: list[Edit] = []
-    for outcome in outcomes:
-        if not isinstance(outcome.found, StabtreeError):
-            for edit in edits(outcome.found):
-                wanted.setdefault(edit.place.path, []).append(edit)
-    for file, group in sorted(wanted.items()):
+    for file, group in groupby(wanted, lambda edit: Path(edit[2].path)):
         try:
-            before, after, changed = repaired(Path(file), group)
-            if write_them and changed:
-                write(Path(file), after)
-        except StabtreeError as error:
-            notify(f"note: {masked(clean(file))} {error.problem}, so nothing of it was changed: {error.hint}")
+            before, after, changed = repaired(file, [*group])
+            if changed and not show:
+                write(file, after)
+        except (OSError, StabtreeError) as error:
+            notify(f"note: {masked(clean(file))} was not changed: {clean(error)}")
             continue
-        if not write_them and changed:
-            emit(diff(Path(file), before, after))
+        if changed and show:
+            emit(diff(file, before, after))
         done += changed
-    return done
+    verb = "would fix" if show else "fixed"
+    what = ", ".join(map(told, done)) or "no value is the one right one"
+    notify(f"{verb} {len(done)} of {sum(len(one.findings) for one in found)}: {what}")
 
 
 def _judged(files: list[str], judging: Judging, *, hashed: bool) -> Outcome:

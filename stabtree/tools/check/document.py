@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping  # noqa: TC003 - of a struct
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from itertools import islice

@@ -1,4 +1,4 @@
-"""The tables of `check`, from `words.yaml`: the settings that it knows, how files spell them, and in which sections a spelling counts."""
+"""The tables of `check`, from `words.yaml`: its settings, how files spell them, and in which sections that counts."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def _kind(named: str = "", shared: str = "", own: Mapping[str, str] | None = Non
     return SectionKind(tuple(named.split()), tuple(shared.split()), words)
 
 
-KINDS = {name: _kind(**parts) for name, parts in _WORDS["kinds"].items()}
+KINDS: Mapping[str, SectionKind] = {name: _kind(**parts) for name, parts in _WORDS["kinds"].items()}
 """Kinds of sections; `any` is one that no table names, `top` the file itself."""
 SCALERS = KINDS["scaler"].named
 """Words for the loss scaler itself, which is on or off."""

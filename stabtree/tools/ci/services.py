@@ -57,7 +57,7 @@ class Problem(NamedTuple):
         leaf: the leaf itself.
         ignored: whether it is ignored or accepted.
         accepted: why it is accepted; empty for a leaf that is ignored.
-        columns: the columns, from 1, at which the word in that line begins and behind which it ends, if they are known.
+        columns: the first column of the word in that line, from 1, and the one behind it, if they are known.
     """
 
     run: str
@@ -111,7 +111,8 @@ def _outcomes(judged: Judged) -> Sequence[Outcome]:
 
 
 def _problem(name: str, log: str, found: Diagnosis, finding: Incident) -> Problem:
-    file, line, columns = log, None, ()
+    file, line = log, None
+    columns: tuple[int, ...] = ()
     place = preflight.place_of(found, finding)
     if found.before_run and place:  # a configuration may be of several files
         file, line, columns = clean(masked(place.path), MAX_PATH), place.line, (place.start + 1, place.end + 1)
@@ -297,10 +298,7 @@ def sarif(judged: Judged, look: RenderOptions = DEFAULT_OPTIONS) -> str:
         # GitHub rejects a result without a line.
         physical = {
             "artifactLocation": {"uri": f"file://{quote(path)}" if path.startswith("/") else quote(path)},
-            "region": {
-                "startLine": one.line or 1,
-                **dict(zip(("startColumn", "endColumn"), one.columns, strict=False)),
-            },
+            "region": {"startLine": one.line or 1} | dict(zip(("startColumn", "endColumn"), one.columns, strict=False)),
         }
         shared = {
             "level": SARIF[COMMANDS[one.severity]],

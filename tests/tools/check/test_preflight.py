@@ -15,7 +15,7 @@ from stabtree.judging.judge import Judging
 from stabtree.judging.settings import read_settings
 from stabtree.run import CONFIG, Setting
 from stabtree.tools.check import command
-from stabtree.tools.check.ranges import phase_of
+from stabtree.tools.check.plans import phase_of
 from stabtree.tree.load import load_known, load_preflight, load_tree, load_trees
 from stabtree.tree.model import Severity
 from tests.conftest import falling, make_run
