@@ -161,14 +161,14 @@ def _usage_message(error: typer.TyperException) -> str:
 
 def _message(error: StabtreeError) -> str:
     """Return an error in its lines; what a file or an option put into it is made safe to print."""
-    head, lines, (width, _) = "error: ", list[str](), screen()
-    if error.where:
-        head = f"error: {_safe(error.where, 200)}: "
+    head = "".join(f"{part}: " for part in ("error", _safe(error.where, 200)) if part)
+    lines: list[str] = []
     for index, line in enumerate(error.problem.split("\n")):  # a tree's mistakes are a line each
         lines.append(head + _safe(line))
         head = "  "
         if index in error.places:
-            lines += quoted(error.places[index], width)
+            encoding = str(getattr(sys.stderr, "encoding", "utf"))
+            lines += quoted(error.places[index], screen()[0], ascii="utf" not in encoding.lower())
     if error.hint:
         lines.append(f" next: {_safe(error.hint)}")
     return "".join(f"{line}\n" for line in lines)

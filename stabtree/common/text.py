@@ -149,14 +149,15 @@ def to_ascii(text: str) -> str:
 
 
 def quoted(place: Place, width: int, *, ascii: bool = False) -> tuple[str, str]:  # noqa: A002 - as in `RenderOptions`
-    """Return the line of a place with its number, safe to print, and carets under the word, both cut to a width."""
+    """Return the line of a place, safe to print, and one of carets under its word, both cut to a width."""
     from rich.cells import cell_len, set_cell_size  # few commands quote a line
 
-    text, few = place.text, 4 * width  # characters beyond these are cut off anyway
+    text, most = place.text, 4 * width  # characters beyond these are cut off anyway
     parts = [*map(masked, (text[: place.start], text[place.start : place.end], text[place.end :]))]
     if "".join(parts) != masked(text):  # the word is a part of an address with a password
         parts = [masked(text), "", ""]
-    before, word, after = map(visible, (parts[0][-few:], parts[1][:few], parts[2][:few]))
+    near_by = (parts[0][-most:], parts[1][:most], parts[2][:most])
+    before, word, after = (inert("".join(map(_printable, part))) for part in near_by)
     if ascii:
         before, word, after = map(to_ascii, (before, word, after))
     margin = f"{place.line:>4} | "
@@ -168,11 +169,6 @@ def quoted(place: Place, width: int, *, ascii: bool = False) -> tuple[str, str]:
         line = f"{set_cell_size(line, room - 1)}~"
     carets = "^" * max(1, min(cell_len(word), room - cell_len(before)))
     return f"{margin}{line}".rstrip(), f"{'| ':>{len(margin)}}{' ' * cell_len(before)}{carets}"
-
-
-def visible(text: str) -> str:
-    """Return a line that is safe to print, with its blanks as they are."""
-    return inert("".join(map(_printable, text)))
 
 
 def stays_inside(name: str) -> bool:

@@ -27,7 +27,6 @@ MAX_DEPTH = 50
 
 # Far below what the parser's stack holds, far above what brackets in a tree's texts add up to unbalanced.
 BRACKETS = 500
-_BREAKS = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 _MARKS = re.compile(r"[\[\]{}]")
 _DASHES = re.compile(r"([-?:][ \t]+){100}")
 _INDENT = re.compile(r"^[ ]{1000}", re.MULTILINE)
@@ -114,7 +113,7 @@ def _parsed(text: str, where: str) -> Document:
         problem = getattr(error, "problem", None) or "it nests too deeply or holds a character that YAML forbids"
         hint, places = "correct that line, then `stabtree tree check FILE`", {}
         if mark:
-            line, where = (*_BREAKS.split(text), "")[mark.line], f"{where}:{mark.line + 1}"
+            line, where = (*text.splitlines(), "")[mark.line], f"{where}:{mark.line + 1}"
             places[0] = Place(mark.line + 1, line, mark.column, mark.column + 1)
         raise StabtreeError(f"not valid YAML: {problem}", where=where, hint=hint, places=places) from None
 

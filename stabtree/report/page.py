@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec import Struct
 
 from stabtree.common.answer import UNKNOWN
-from stabtree.common.text import clean, inert, quoted, to_ascii
+from stabtree.common.text import clean, inert, to_ascii
 from stabtree.diagnosis.result import CauseState
 from stabtree.judging.verdict import UNREAD
 from stabtree.tree.model import Severity
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.text import Text
 
-    from stabtree.common.files import Place
     from stabtree.report.outputs import RenderOptions
 
 
@@ -123,8 +122,7 @@ def uncut(text: str, width: int, max_lines: int, *, needed: bool = False) -> lis
 
 
 QUIET = "color(243)"  # a grey of its own: SGR 2 all but vanishes in Solarized Dark, and ANSI 8 is its background
-# Four of the six of the 256 colours that have 4.5 : 1 against black and against white; no orange or yellow does, so a
-# warning is magenta, as compilers have it.
+# Four of the six colours of 256 that have 4.5 : 1 on black and on white; no orange has: compilers warn in magenta, too.
 BLUE, MAGENTA, GREEN, RED = "color(63)", "color(163)", "color(29)", "color(131)"
 STYLES = {
     **{verdict: badge.style for verdict, badge in BADGES.items()},
@@ -261,10 +259,6 @@ class Page:
         """Return a text as the page will show it, to be measured."""
         shown = text if text.isprintable() else clean(text, limit=2000)
         return to_ascii(shown) if self._ascii else shown
-
-    def quoted(self, place: Place, indent: int) -> tuple[str, str]:
-        """Return the line of a place, as it fits beside an indent, and the carets under its word."""
-        return quoted(place, self.width - indent, ascii=self._ascii)
 
     def _styled(self, pieces: Iterable[Piece]) -> Text:
         if self._ascii:

@@ -70,15 +70,15 @@ def _problem(item: Placeholder, text: str) -> str:
     from stabtree.loaders.config import KEYS
 
     spelled = knobs()
-    known = {*(knob.partition("=")[0] for knob in spelled), BATCHES}
     if item.only:
-        known |= KEYS.keys()
+        spelled = {**dict.fromkeys(KEYS, ""), **spelled}
+    known = {*(knob.partition("=")[0] for knob in spelled), BATCHES}
     choices = sorted(word for word in spelled if word.startswith(f"{item.knob}="))  # with the one value each is for
     if item.knob not in known:
         return f"{item.knob!r} is not a knob{near(item.knob, known)}"
-    if item.knob not in (*spelled, BATCHES) and text not in choices and not item.only:
+    if item.knob not in (*spelled, BATCHES) and text not in choices:
         return f"what can be said of it is {', '.join(choices)}"
-    if (item.knob in spelled or item.only) and item.operator and not _is_positive(item.value):
+    if item.knob in spelled and item.operator and not _is_positive(item.value):
         return f"a number must follow {item.operator!r}"
     return ""
 

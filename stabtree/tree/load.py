@@ -210,11 +210,7 @@ def _text(path: Path) -> str:
 
 
 def build(text: str, where: str) -> Tree:
-    """Build a tree from YAML text that anyone may have written.
-
-    Args:
-        text: the text.
-        where: what messages name it by.
+    """Build a tree from YAML text that anyone may have written; messages name it by `where`.
 
     Raises:
         StabtreeError: with the mistakes, the first ones and how many more there are: those of its keys and values, or
@@ -255,10 +251,9 @@ def _refusal(mistakes: Iterable[tuple[int, str]], where: str, text: str) -> Stab
 def _place(number: int, mistake: str, text: str) -> Place:
     """Return the place in a line of the first word that a mistake quotes; without one, of all that the line says."""
     line = (*text.splitlines(), "")[number - 1]
-    words = "|".join(map(re.escape, _QUOTED.findall(mistake))) or r"\S.*"
-    for found in (*re.finditer(rf"(?<![\w-])(?:{words})(?![\w-])", line), *re.finditer(r"\S.*", line)):
-        return Place(number, line, *found.span())
-    return Place(number, line, 0, 0)
+    words = map(re.escape, (*_QUOTED.findall(mistake), line.strip()))
+    found = next(filter(None, (re.search(rf"(?<![\w-]){word}(?![\w-])", line) for word in words)))
+    return Place(number, line, *found.span())
 
 
 def _file_of(document: Document) -> tuple[TreeFile | None, list[tuple[int, str]]]:

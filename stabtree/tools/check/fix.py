@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stabtree.common.errors import StabtreeError
-from stabtree.common.text import visible
+from stabtree.common.text import inert
 from stabtree.loaders.source import encoding_of, packing
 from stabtree.tools.check.document import read_document
 from stabtree.tree.fixes import placeholders
@@ -120,4 +120,4 @@ def diff(file: Path, before: bytes, after: bytes) -> str:
     encoding, mark = encoding_of(before)
     old, new = (_BREAK.sub("\n", data[mark:].decode(encoding)).splitlines() for data in (before, after))
     lines = unified_diff(old, new, str(file), str(file), lineterm="")
-    return "".join(f"{visible(line)}\n" for line in lines)
+    return "".join(inert("".join(char for char in line if char.isprintable() or char == "\t")) + "\n" for line in lines)

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from stabtree.common.errors import StabtreeError
-from stabtree.common.text import clean, in_words
+from stabtree.common.text import clean, in_words, quoted
 from stabtree.frameworks.load import framework
 from stabtree.judging.verdict import UNREAD
 from stabtree.report.markdown import escape, folded, listed, paged, table
@@ -50,7 +50,7 @@ def screen(outcomes: Sequence[Outcome], look: RenderOptions = DEFAULT_OPTIONS) -
             for head, text in _rows(finding):
                 page.item((head, "dim"), [(text, "")], indent=INDENT, head_width=HEAD)
                 if head == "now":
-                    _quote(page, place_of(found, finding))
+                    page.lines([[(line, "")] for line in _quoted(found, finding, look)], indent=INDENT + HEAD)
         page.blank()
         page.line((coverage(found), "heading"))
         for miss in found.missing:
@@ -59,12 +59,12 @@ def screen(outcomes: Sequence[Outcome], look: RenderOptions = DEFAULT_OPTIONS) -
         for note in _all_notes(found, name):
             page.line((note, "dim"), hanging=INDENT)
     else:
-        _short(page, found, name)
+        _short(page, found, name, look)
     page.line((_closing(found, look.exit_code), "heading" if found.findings else ""))
     return page.text()
 
 
-def _short(page: Page, found: Diagnosis, name: str) -> None:
+def _short(page: Page, found: Diagnosis, name: str, look: RenderOptions) -> None:
     """Add a diagnosis on a screen: the worst findings in the longest form that leaves a title for each of the rest."""
     loud = [finding for finding in found.findings if finding.leaf.severity in LOUD]
     quiet = [finding for finding in found.findings if finding.leaf.severity not in LOUD]
@@ -77,7 +77,7 @@ def _short(page: Page, found: Diagnosis, name: str) -> None:
     for place, finding in enumerate(loud):
         rest = len(loud) - place - 1
         for form in FORMS:
-            lines = _lines(page, found, finding, form)
+            lines = _lines(page, found, finding, form, look)
             # The longest form only where all others can be brief.
             parted = form is FORMS[0] or was_long
             if parted + 1 + len(lines) + (3 if form is FORMS[0] else 1) * rest <= room:
@@ -108,22 +108,26 @@ def _short(page: Page, found: Diagnosis, name: str) -> None:
         page.lines([[(clipped(page.plain(note), page.width), "dim")]])
 
 
-def _lines(page: Page, found: Diagnosis, finding: Incident, form: Mapping[str, int]) -> list[tuple[str, str]]:
+def _lines(
+    page: Page, found: Diagnosis, finding: Incident, form: Mapping[str, int], look: RenderOptions
+) -> list[tuple[str, str]]:
     """Return the rows of a finding in a form: of each line what stands before it, and the line."""
     lines: list[tuple[str, str]] = []
     for head, text in _rows(finding):
-        wrapped = in_lines(page.plain(text), page.width - INDENT - HEAD, form.get(head, 0))
-        lines += zip([head, *[""] * len(wrapped)], wrapped, strict=False)
-        place = place_of(found, finding)
-        if head == "now" and place and "line" in form:
-            lines += (("", line) for line in page.quoted(place, indent=INDENT + HEAD))
+        if head in form:
+            wrapped = in_lines(page.plain(text), page.width - INDENT - HEAD, form[head])
+            lines += zip([head, *[""] * len(wrapped)], wrapped, strict=False)
+        if head == "now" and "line" in form:
+            lines += (("", line) for line in _quoted(found, finding, look))
     return lines
 
 
-def _quote(page: Page, place: Place | None) -> None:
-    """Add the line of a place with carets under the word."""
-    if place:
-        page.lines([[(line, "")] for line in page.quoted(place, indent=INDENT + HEAD)], indent=INDENT + HEAD)
+def _quoted(found: Diagnosis, finding: Incident, look: RenderOptions) -> tuple[str, ...]:
+    """Return the line of the setting that decided, and carets under its value; nothing where that is not known."""
+    place = place_of(found, finding)
+    if place is None:
+        return ()
+    return quoted(place, look.width - INDENT - HEAD, ascii=look.ascii)
 
 
 def _several(outcomes: Sequence[Outcome], look: RenderOptions) -> str:
