@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from stabtree.cli.options import (
     INPUT,
     JUDGED,
+    OUTPUT,
     JudgeOptions,
     Only,
     OutputOptions,
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from stabtree.run import Run
     from stabtree.tools.check.fix import Edit
 
-FIXING = "Input"
 ENOUGH = 5  # rules: an OK that rests on fewer says nothing
 Configs = Annotated[
     list[str],
@@ -48,19 +48,13 @@ Configs = Annotated[
     ),
 ]
 Merge = Annotated[
-    bool,
-    typer.Option(
-        "--merge",
-        help="Read the files as one configuration; later files override earlier ones.",
-        rich_help_panel=INPUT,
-    ),
+    bool, option(INPUT, "--merge", "Read the files as one configuration; later files override earlier ones.")
 ]
 Fix = Annotated[
     bool,
-    option(FIXING, "--fix", "Write the value that a fix shows as `old → new` into the file; what is left is reported."),
+    option(OUTPUT, "--fix", "Write each value that has one right one, as in `fix ... (0.0 → 1.0)`, into its file."),
 ]
-Diff = Annotated[bool, option(FIXING, "--diff", "Show what --fix would change as a unified diff, and write nothing.")]
-
+Diff = Annotated[bool, option(OUTPUT, "--diff", "Show what --fix would change, as a unified diff, and write nothing.")]
 CheckOutput = Annotated[
     OutputOptions,
     Only(
@@ -77,6 +71,7 @@ Examples:
   stabtree check train.yaml zero3.json --merge  one configuration in two files
   stabtree check 'configs/*.yaml' -q            one line each
   stabtree check config.yaml --trees rules      with your team's rules
+  stabtree check config.yaml --fix              write what has one right value
 
 \b
 Exit codes:

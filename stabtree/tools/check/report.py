@@ -16,6 +16,7 @@ from stabtree.report.page import BADGES, Page, clipped, counted, in_lines, new_p
 from stabtree.report.screen import one_line
 from stabtree.report.words import accepted_notes, badge, finding_title, ignored_counts
 from stabtree.report.words import headline as headline_of
+from stabtree.tools.check.fix import edits
 from stabtree.tree.model import Severity
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def screen(outcomes: Sequence[Outcome], look: RenderOptions = DEFAULT_OPTIONS) -
             page.line((note, "dim"), hanging=INDENT)
     else:
         _short(page, found, name, look)
-    page.line((_closing(found, look.exit_code), "heading" if found.findings else ""))
+    page.line((_closing(found, look), "heading" if found.findings else ""))
     return page.text()
 
 
@@ -103,9 +104,9 @@ def _short(page: Page, found: Diagnosis, name: str, look: RenderOptions) -> None
         page.lines([[(f"{'note':<{HEAD}}", "note word"), (f"{text} ", ""), (f"({leaf})", "id")]])
     if found.findings:
         page.blank()
-    page.lines([[(coverage(found, page.width), "")]])
-    for note in notes:
-        page.lines([[(clipped(page.plain(note), page.width), "dim")]])
+    page.lines(
+        [[(coverage(found, page.width), "")], *([(clipped(page.plain(note), page.width), "dim")] for note in notes)]
+    )
 
 
 def _lines(
@@ -146,10 +147,14 @@ def _several(outcomes: Sequence[Outcome], look: RenderOptions) -> str:
             pieces = [(str(severity), f"{severity} word"), (title, ""), (f"({finding.leaf.id})", "id"), (fix, "dim")]
             page.line(*pieces, indent=INDENT, hanging=INDENT)
     counts = Counter(outcome.verdict for outcome in outcomes)
-    listed_ = ", ".join(f"{count} {word}" for word, count in counts.items())
-    code = f" · exit {look.exit_code}" if look.exit_code is not None else ""
-    page.line((f"{len(outcomes)} configurations: {listed_}{code}", "heading"))
+    verdicts = ", ".join(f"{count} {word}" for word, count in counts.items())
+    page.line((" · ".join([f"{len(outcomes)} configurations: {verdicts}", *_exit(look)]), "heading"))
     return page.text()
+
+
+def _exit(look: RenderOptions) -> list[str]:
+    """Return the exit code in words, where it is known."""
+    return [f"exit {code}" for code in (look.exit_code,) if code is not None]
 
 
 def _head(page: Page, found: Diagnosis, name: str) -> None:
@@ -234,15 +239,19 @@ def _summary(found: Diagnosis) -> str:
     return ", ".join(texts)
 
 
-def _closing(found: Diagnosis, exit_code: int | None) -> str:
-    """Return the last line: the verdict, the findings, the exit code."""
-    first = BADGES[badge(found)].word.lower()
+def _closing(found: Diagnosis, look: RenderOptions) -> str:
+    """Return the last line: the verdict, the findings, how many `--fix` would settle, the exit code."""
+    parts = [BADGES[badge(found)].word.lower()]
     if found.findings:
-        first = f"{first}: {found.findings[0].leaf.id}"
+        parts[0] += f": {found.findings[0].leaf.id}"
     if len(found.findings) > 1:
-        first = f"{first} and {len(found.findings) - 1} more"
-    parts = [first, ignored_counts(found) if found.ignored else ""]
-    return " · ".join([*filter(None, parts), *([f"exit {exit_code}"] if exit_code is not None else [])])
+        parts[0] += f" and {len(found.findings) - 1} more"
+    if found.ignored:
+        parts.append(ignored_counts(found))
+    count = sum(1 for _ in edits(found))
+    if count:
+        parts.append(f"{count} can be fixed (--fix)")
+    return " · ".join([*parts, *_exit(look)])
 
 
 def headline(outcomes: Sequence[Outcome], look: RenderOptions = DEFAULT_OPTIONS) -> str:
@@ -278,7 +287,7 @@ def markdown(outcomes: Sequence[Outcome], look: RenderOptions = DEFAULT_OPTIONS)
                 table(("", "what", "now", "what it costs", "fix", "source"), rows) if rows else "",
                 folded(judged, listed(missing)) if missing else judged,
                 listed(map(escape, _all_notes(found, name))),
-                f"**{escape(_closing(found, look.exit_code))}**",
+                f"**{escape(_closing(found, look))}**",
             )
         )
     return "\n".join(parts)

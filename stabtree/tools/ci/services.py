@@ -111,17 +111,16 @@ def _outcomes(judged: Judged) -> Sequence[Outcome]:
 
 
 def _problem(name: str, log: str, found: Diagnosis, finding: Incident) -> Problem:
-    file, line = log, None
-    columns: tuple[int, ...] = ()
-    place = preflight.place_of(found, finding)
-    if found.before_run and place:  # a configuration may be of several files
-        file, line, columns = clean(masked(place.path), MAX_PATH), place.line, (place.start + 1, place.end + 1)
-    elif finding.onset_step is not None:
-        line = found.run.places.get(finding.onset_step)
-    leaf, mark = finding.leaf, fingerprint(found, finding)
-    severity = str(leaf.severity)
+    leaf, onset, mark = finding.leaf, finding.onset_step, fingerprint(found, finding)
     told = _describe(finding), _actions(finding), mark, leaf
-    return Problem(name, file, line, clean(leaf.id), severity, *told, columns=columns)
+    problem = Problem(name, log, None, clean(leaf.id), str(leaf.severity), *told)
+    if onset is not None:
+        return problem._replace(line=found.run.places.get(onset))
+    place = preflight.place_of(found, finding)
+    if place is None:
+        return problem
+    file, columns = clean(masked(place.path), MAX_PATH), (place.start + 1, place.end + 1)
+    return problem._replace(file=file, line=place.line, columns=columns)  # a configuration may be of several files
 
 
 def _describe(finding: Incident) -> str:
@@ -164,11 +163,9 @@ def github(judged: Judged, _look: RenderOptions = DEFAULT_OPTIONS) -> str:
         command = COMMANDS[one.severity]
         shown[command] += 1
         if shown[command] <= MAX_SHOWN:
-            columns = dict(zip(("col", "endColumn"), one.columns, strict=False))
-            values = {"file": one.file, "line": one.line, **columns, "title": one.title}
-            properties = ",".join(
-                f"{key}={_property(value)}" for key, value in values.items() if value not in (None, "")
-            )
+            columns = zip(("col", "endColumn"), one.columns, strict=False)
+            values = [("file", one.file), ("line", one.line), *columns, ("title", one.title)]
+            properties = ",".join(f"{key}={_property(value)}" for key, value in values if value not in (None, ""))
             message = "\n".join([f"{one.run} ({one.rule})", *one.actions])
             lines.append(f"::{command} {properties}::{_data(message)}")
     for command, count in shown.items():
