@@ -34,10 +34,11 @@ HINT = "name the configuration of a run: JSON, YAML, TOML, or its folder"
 # A text in JSON, which stays as it is; or a comment, or a comma that nothing follows.
 _LOOSE = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"?|(//[^\n]*|/\*.*?(?:\*/|\Z)|,(?=\s*[}\]]))', re.DOTALL)
 _PROGRAM = re.compile(r".*\.(?:py|(?:ba|z)?sh|slurm|sbatch|job|pbs)$", re.IGNORECASE)
-# A key and its value on the same line, in JSON, YAML or TOML.
+# A key and its value on the same line, in JSON, YAML or TOML: a text in quotes, a number, or anything up to a mark.
 _PAIR = (
-    r"""(?<![\w-])(?P<key>["']?{key}["']?)\s*[:=][ \t]*"""
-    r"""(?P<value>"(?:[^"\\\n]|\\.)*"|'[^'\n]*'|[^\s#,\[\]{{}}"'](?:[^\n#,\[\]{{}}]*[^\s#,\[\]{{}}])?)"""
+    r"""(?<![\w-])(?P<key>["']?{key}["']?)\s*[:=][ \t]*(?P<value>"(?:[^"\\\n]|\\.)*"|'[^'\n]*'|"""
+    r"""[-+.\d][\w.+-]*(?=[ \t]*(?:[\n#,\]}}]|//|/\*|\Z))|"""
+    r"""[^\s#,\[\]{{}}"'](?:[^\n#,\[\]{{}}]*[^\s#,\[\]{{}}])?)"""
 )
 MARK = "what stands here?"
 MAX_TRIED = 20  # places of a key; no configuration has as many
@@ -97,17 +98,13 @@ class ConfigFile(Struct, frozen=True):
                 with suppress(ValueError, StabtreeError):
                     changed = self.parse(f'{self.text[:start]}"{MARK}"{self.text[end:]}')
                     if MARK in (value_at(changed, path), value_at(changed, whole)):
-                        return self._place(line, *found.span(word))
+                        begin = self.text.rfind("\n", 0, start) + 1
+                        text = self.text[begin:].partition("\n")[0]
+                        return Place(line, text, found.start(word) - begin, found.end(word) - begin, str(self.path))
         if path not in self.lines:
             return None
-        begin = sum(map(len, self.text.splitlines(keepends=True)[: self.lines[path] - 1]))
-        text = self.text[begin:].partition("\n")[0]
-        return self._place(self.lines[path], begin + len(text) - len(text.lstrip()), begin + len(text))
-
-    def _place(self, line: int, start: int, end: int) -> Place:
-        begin = self.text.rfind("\n", 0, start) + 1
-        text = self.text[begin:].partition("\n")[0]
-        return Place(line, text, start - begin, end - begin, str(self.path))
+        text = self.text.split("\n")[self.lines[path] - 1]
+        return Place(self.lines[path], text, len(text) - len(text.lstrip()), len(text), str(self.path))
 
 
 def value_at(values: Any, path: KeyPath) -> Any:

@@ -45,20 +45,29 @@ def setting_outside(
     value = number(run, key)
     if refused or value is None:
         return refused or not_given(run, key)
-    found = _outside(value, low if low > 0 else -math.inf, high, shared.FACTOR_LARGE if graded else 1.0)
-    limit = high if value > high or low <= 0 else low
-    if low > 0:
-        bar = f"the range is {format_value(low)} to {format_value(high)}"
-    else:
-        bar = f"at most {format_value(high)} is usual"
-    bar = f"at least {format_value(low)} is usual" if high >= 1e12 else bar
+    bar, factor = f"the range is {format_value(low)} to {format_value(high)}", 1.0
+    if low <= 0:
+        low, bar = -math.inf, f"at most {format_value(high)} is usual"
+    if high >= 1e12:
+        bar = f"at least {format_value(low)} is usual"
+    if graded:
+        factor = shared.FACTOR_LARGE
+    found, limit = _outside(value, low, high, factor)
     return decided(run, (key, where), bar, found=found, observed=value, limit=limit)
 
 
-def _outside(value: float, low: float, high: float, factor: float) -> str:
-    if value > high * factor or value < low / factor:
-        return YES
-    return OUTSIDE if value > high or value < low else NO
+def _outside(value: float, low: float, high: float, factor: float) -> tuple[str, float | None]:
+    """Return whether a value is outside of a range, how far in the words of an answer, and the limit that is nearer."""
+    limit: float | None = low
+    if value > high or math.isinf(low):
+        limit = high
+    if limit is not None and math.isinf(limit):
+        limit = None
+    if low <= value <= high:
+        return NO, limit
+    if low / factor <= value <= high * factor:
+        return OUTSIDE, limit
+    return YES, limit
 
 
 @measure(source="the documents that a tree names", rule="{key} is more than {other}, by a twentieth")
@@ -87,10 +96,11 @@ def setting_misspelled(run: Run, *, key: str, values: str) -> Answer:
         return not_given(run, key)
     known, known_values = word(run, key), values.lower().split()
     close = get_close_matches(known, known_values, 1, NEARLY)
-    words = {part for value in known_values for part in (value, *value.split("_"))}
+    words = {*known_values, *"_".join(known_values).split("_")}
     same = words.issuperset(known.split("_")) or _joined(known) in map(_joined, known_values)
-    found = bool(close) and not same
-    return decided(run, (key,), f"did you mean {close[0]}?" if found else "", found=found)
+    if not close or same:
+        return decided(run, (key,), "", found=False)
+    return decided(run, (key,), f"did you mean {close[0]}?", found=True)
 
 
 def _joined(name: str) -> str:
@@ -131,10 +141,9 @@ def rate_unusual(run: Run, *, phase: str, low: float, high: float) -> Answer:
     rate = number(run, "lr")
     if rate is None:
         return not_given(run, "lr")
-    found = _outside(rate, low, high, shared.FACTOR_LARGE)
+    found, limit = _outside(rate, low, high, shared.FACTOR_LARGE)
     bar = f"the range is {format_value(low)} to {format_value(high)}"
-    limit = high if rate > high else low
-    return decided(run, ("lr",), bar, found=found, observed=rate, limit=limit if math.isfinite(limit) else None)
+    return decided(run, ("lr",), bar, found=found, observed=rate, limit=limit)
 
 
 def phase_of(run: Run) -> str:
