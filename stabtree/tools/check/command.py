@@ -184,10 +184,6 @@ def checked(run: Run, judging: Judging) -> Diagnosis:
     fewer than five rules that could be judged. A setting that is missing has the value that its trainer gives it; if
     that is not known, it is not judged.
 
-    Args:
-        run: the configuration, from `load_config`.
-        judging: what is set, ignored and accepted, and whose trees are walked.
-
     Raises:
         StabtreeError: if a tree can't be read, or something is set or ignored that does not exist.
     """

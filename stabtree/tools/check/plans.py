@@ -45,29 +45,26 @@ def setting_outside(
     value = number(run, key)
     if refused or value is None:
         return refused or not_given(run, key)
-    bar, factor = f"the range is {format_value(low)} to {format_value(high)}", 1.0
-    if low <= 0:
-        low, bar = -math.inf, f"at most {format_value(high)} is usual"
+    bar, limit, factor = f"the range is {format_value(low)} to {format_value(high)}", high, 1.0
     if high >= 1e12:
         bar = f"at least {format_value(low)} is usual"
+    elif low <= 0:
+        bar = f"at most {format_value(high)} is usual"
+    if low <= 0:
+        low = -math.inf
+    elif value <= high:
+        limit = low
     if graded:
         factor = shared.FACTOR_LARGE
-    found, limit = _outside(value, low, high, factor)
-    return decided(run, (key, where), bar, found=found, observed=value, limit=limit)
+    return decided(run, (key, where), bar, found=_outside(value, low, high, factor), observed=value, limit=limit)
 
 
-def _outside(value: float, low: float, high: float, factor: float) -> tuple[str, float | None]:
-    """Return whether a value is outside of a range, how far in the words of an answer, and the limit that is nearer."""
-    limit: float | None = low
-    if value > high or math.isinf(low):
-        limit = high
-    if limit is not None and math.isinf(limit):
-        limit = None
+def _outside(value: float, low: float, high: float, factor: float) -> str:
     if low <= value <= high:
-        return NO, limit
+        return NO
     if low / factor <= value <= high * factor:
-        return OUTSIDE, limit
-    return YES, limit
+        return OUTSIDE
+    return YES
 
 
 @measure(source="the documents that a tree names", rule="{key} is more than {other}, by a twentieth")
@@ -110,10 +107,12 @@ def _joined(name: str) -> str:
 
 LORA, FULL, TUNED, PREFERENCE, REINFORCED, PRETRAINED = "lora", "full", "finetune", "preference", "rl", "pretrain"
 ADAPTERS = ("lora", "qlora", "dora", "peft")
-_PREFERENCE = ("dpo", "ipo", "kto", "orpo", "simpo", "cpo", "preference")
-_REINFORCED = ("grpo", "ppo", "rloo", "reinforce", "reinforce_plus_plus", "gspo", "dapo")
+_BY_TASK = {
+    **dict.fromkeys(("dpo", "ipo", "kto", "orpo", "simpo", "cpo", "preference"), PREFERENCE),
+    **dict.fromkeys(("grpo", "ppo", "rloo", "reinforce", "reinforce_plus_plus", "gspo", "dapo"), REINFORCED),
+    **dict.fromkeys(("reward", "rm", "prm"), "other"),  # fine-tunings with rates of their own
+}
 _PRETRAINED = ("pretrain", "pretraining", "pt")
-_OTHER = ("reward", "rm", "prm")  # fine-tunings with rates of their own
 _PHASES = ("adapter", "task", "init_from", "framework")
 _PLAIN = ("sgd", "momentum", "asgd", "nesterov")  # optimizers whose step grows with the gradient
 _SAYING = ("adapter", "task")  # those of them that a configuration can say
@@ -141,7 +140,9 @@ def rate_unusual(run: Run, *, phase: str, low: float, high: float) -> Answer:
     rate = number(run, "lr")
     if rate is None:
         return not_given(run, "lr")
-    found, limit = _outside(rate, low, high, shared.FACTOR_LARGE)
+    found, limit = _outside(rate, low, high, shared.FACTOR_LARGE), low
+    if rate > high:
+        limit = high
     bar = f"the range is {format_value(low)} to {format_value(high)}"
     return decided(run, ("lr",), bar, found=found, observed=rate, limit=limit)
 
@@ -149,12 +150,12 @@ def rate_unusual(run: Run, *, phase: str, low: float, high: float) -> Answer:
 def phase_of(run: Run) -> str:
     """Return which phase of a model's life a run is, by its task, its adapter and its trainer; empty if unknown."""
     task, adapter = word(run, "task"), word(run, "adapter")
-    if task in _REINFORCED or "num_generations" in run.config:
+    if "num_generations" in run.config:
         return REINFORCED
-    if task in _PREFERENCE or ("beta" in run.config and not task):
+    if "beta" in run.config and not task:
         return PREFERENCE
-    if task in _OTHER:
-        return "other"
+    if task in _BY_TASK:
+        return _BY_TASK[task]
     if adapter in ADAPTERS:
         return LORA
     defaults = framework(word(run, "framework")).defaults
@@ -276,7 +277,8 @@ def not_clipped(run: Run) -> Answer:
     found = YES
     if is_default(run, "grad_clip"):
         keys = ("grad_clip", "dtype")
-        found = YES if word(run, "dtype") == "fp16" else UNSAID
+        if word(run, "dtype") != "fp16":
+            found = UNSAID
     return decided(run, keys, "", found=found, observed=limit)
 
 
@@ -303,9 +305,8 @@ def epsilon_vanishes(run: Run, *, fp16: float) -> Answer:
     """
     key = "optimizer_state_dtype"
     if key not in run.config:
-        pure = run.setting("mixed") is False and "dtype" in run.config
-        if not pure:
-            return not_given(run, *(["epsilon"] if "epsilon" not in run.config else []), key)
+        if run.setting("mixed") is not False or "dtype" not in run.config:
+            return not_given(run, *{"epsilon"}.difference(run.config), key)
         key = "dtype"
     form, value = word(run, key), number(run, "epsilon")
     if form != "fp16":
@@ -373,11 +374,14 @@ def eval_never(run: Run) -> Answer:
         return not_given(run, "eval_strategy")
     late = how in BY_STEPS and every is not None and total is not None and every > total
     epochs = number(run, "epochs")
-    found = YES if how == OFF or late else NO
-    if found == YES and (epochs is None or epochs <= 1 or is_default(run, "eval_strategy")):
-        found = ONCE
-    keys = ("eval_strategy", *(("eval_every", "max_steps") if how != OFF else ()), "epochs")
-    return decided(run, keys, "", found=found)
+    keys: tuple[str, ...] = ("eval_strategy", "eval_every", "max_steps", "epochs")
+    if how == OFF:
+        keys = ("eval_strategy", "epochs")
+    elif not late:
+        return decided(run, keys, "", found=NO)
+    if epochs is None or epochs <= 1 or is_default(run, "eval_strategy"):
+        return decided(run, keys, "", found=ONCE)
+    return decided(run, keys, "", found=YES)
 
 
 @measure(source="Phase-19 Q2.4", rule="no checkpoint before the run ends, and more than {usual_steps} steps")

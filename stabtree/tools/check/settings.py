@@ -104,6 +104,13 @@ class FileSettings(Struct):
     open: set[str] = field(default_factory=set)
     partial: bool = False
 
+    @property
+    def format(self) -> str:
+        """What a report calls it."""
+        if self.framework:
+            return f"configuration ({self.framework})"
+        return "configuration"
+
 
 def read_settings(file: ConfigFile) -> FileSettings:
     """Return the settings of a file, the better spelling of each, and notes on what can't be one."""
@@ -238,7 +245,8 @@ def _inside(kind: str, words: list[str]) -> str:
 
 
 def _leaf(word: str, kind: str, path: KeyPath, value: Any, framework: str) -> Iterator[Spelling]:
-    depth = _DEEPER * (len(path) - 1) + _MODEL * (kind == "model") + _ANY * (kind == "any")
+    is_guessed = kind == "any" or stage_of(plain_word(path[0])) != ""
+    depth = _DEEPER * (len(path) - 1) + _MODEL * (kind == "model") + _ANY * is_guessed
     if word in _BETAS and kind in ("top", "training", "optimizer", "any"):
         betas = _NUMBER.findall(value) if isinstance(value, str) else value
         for index, beta in enumerate(betas[:2] if isinstance(betas, list | tuple) else ()):
@@ -278,14 +286,6 @@ def _agreeing(candidates: list[Spelling], reading: FileSettings) -> list[Spellin
 
     Equal are sections that no table knows, and those of stages that follow one another: `sft`, then `dpo`.
     """
-    stages: dict[str, set[str]] = defaultdict(set)
-    for one in candidates:
-        stages[one.key].add(stage_of(plain_word(one.path[0])))
-    several = {key for key, names in stages.items() if len(names - {""}) > 1}
-    candidates = [
-        replace(one, rank=_ANY) if one.key in several and stage_of(plain_word(one.path[0])) else one
-        for one in candidates
-    ]
     sure = {one.key for one in candidates if one.rank < _ANY and one.value is not None}
     guessed: dict[str, list[Spelling]] = defaultdict(list)
     for one in candidates:
@@ -494,10 +494,7 @@ _MIN_LENGTH = 7  # characters: shorter words resemble too many others
 _MAX_KEYS = 1000  # no configuration of a person has as many
 _CLOSE = 0.9  # of difflib, at which 1 is the same word: a letter in ten
 _SEARCHED = ("top", "training", "optimizer", "schedule")  # kinds of sections
-_BY_LENGTH: dict[int, list[str]] = defaultdict(list)
-for _word, (_key, _) in SPELLINGS.items():
-    if SETTINGS[_key][1]:  # without keys that no file spells
-        _BY_LENGTH[len(_word)].append(_word)
+_KNOWN = [word for word, (key, _) in SPELLINGS.items() if SETTINGS[key][1]]  # without keys that no file spells
 _USED = (*SPELLINGS, *MODES, *SCALERS)
 # All that known spellings are made of: `model_type` is no slip for `model_dtype`.
 _USED_PARTS = frozenset(part for word in _USED for part in word.split("_"))
@@ -511,8 +508,8 @@ def _misspelled(reading: FileSettings) -> tuple[KeyPath, str] | None:
         used = word in (*_USED, *KINDS[kind].own, *config.keys, *config.ignored)
         if any((len(word) < _MIN_LENGTH, used, _USED_PARTS.issuperset(word.split("_")))):
             continue
-        near = [other for length in (0, -1, 1) for other in _BY_LENGTH.get(len(word) + length, ())]
-        near = get_close_matches(word, [other for other in near if squeezed(other) != squeezed(word)], 1, _CLOSE)
+        others = [other for other in _KNOWN if abs(len(other) - len(word)) < 2 and squeezed(other) != squeezed(word)]
+        near = get_close_matches(word, others, 1, _CLOSE)
         if near and SPELLINGS[near[0]][0] not in {*reading.settings, *reading.open}:
             return path, near[0]
     return None

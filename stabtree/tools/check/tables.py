@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from stabtree.common.yaml12 import read
+from msgspec import Struct
+
+from stabtree.common.yaml12 import Words, read, typed
 from stabtree.loaders import config
 from stabtree.loaders.config import dtype_of, flag_of, number_of, positive_of, text_of
 from stabtree.run import ConfigScalar
@@ -117,7 +119,7 @@ for _word, (_key, _rank) in SPELLINGS.items():
         LOOSE.setdefault(squeezed(_word), (_key, _rank + len(SPELLINGS)))
 
 
-class SectionKind(NamedTuple):
+class SectionKind(Struct, frozen=True):
     """What counts in the sections of one kind.
 
     Attributes:
@@ -126,17 +128,12 @@ class SectionKind(NamedTuple):
         own: what means something else there than at the top -> canonical key.
     """
 
-    named: tuple[str, ...] = ()
-    shared: tuple[str, ...] = ()
+    named: Words = Words()
+    shared: Words = Words()
     own: Mapping[str, str] = {}
 
 
-def _kind(named: str = "", shared: str = "", own: Mapping[str, str] | None = None) -> SectionKind:
-    words = {word: key for key, spelled in (own or {}).items() for word in spelled.split()}
-    return SectionKind(tuple(named.split()), tuple(shared.split()), words)
-
-
-KINDS: Mapping[str, SectionKind] = {name: _kind(**parts) for name, parts in _WORDS["kinds"].items()}
+KINDS = typed(_WORDS["kinds"], dict[str, SectionKind], "words.yaml")
 """Kinds of sections; `any` is one that no table names, `top` the file itself."""
 SCALERS = KINDS["scaler"].named
 """Words for the loss scaler itself, which is on or off."""
