@@ -110,9 +110,7 @@ def check(
     outcomes = [_judged(group, judging, hashed=hashed) for group in groups]
     if diff:
         targets.pop(None, None)
-    if fix or diff:
-        _repair(outcomes, show=diff)
-    if fix and not diff:
+    if (fix or diff) and _repair(outcomes, show=diff):
         outcomes = [_judged(group, judging, hashed=hashed) for group in groups]
     for outcome in outcomes:
         if not isinstance(outcome.found, StabtreeError):
@@ -140,8 +138,8 @@ def _files(paths: list[str]) -> list[str]:
     return [str(path) for path in deduplicated(list(chain.from_iterable(map(expanded, paths))))]
 
 
-def _repair(outcomes: Sequence[Outcome], *, show: bool) -> None:
-    """Write the one right value of each finding into its file, or show the diffs, and say what was done."""
+def _repair(outcomes: Sequence[Outcome], *, show: bool) -> bool:
+    """Write the one right value of each finding into its file, or show the diffs; return whether any was written."""
     from stabtree.tools.check.fix import diff, edits, repaired, told
 
     found = [one.found for one in outcomes if not isinstance(one.found, StabtreeError)]
@@ -161,6 +159,7 @@ def _repair(outcomes: Sequence[Outcome], *, show: bool) -> None:
     verb = "would fix" if show else "fixed"
     what = ", ".join(map(told, done)) or "no value is the one right one"
     notify(f"{verb} {len(done)} of {sum(len(one.findings) for one in found)}: {what}")
+    return bool(done) and not show
 
 
 def _judged(files: list[str], judging: Judging, *, hashed: bool) -> Outcome:
@@ -206,6 +205,4 @@ def checked(run: Run, judging: Judging) -> Diagnosis:
 
 
 def _how_to_say(keys: tuple[str, ...]) -> str:
-    if not keys:
-        return ""
-    return f"say {in_words(keys)} in the configuration"
+    return f"say {in_words(keys)} in the configuration" if keys else ""

@@ -7,8 +7,9 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from functools import partial
+from functools import partial, reduce
 from itertools import islice
+from operator import getitem
 from pathlib import Path  # noqa: TC003
 from typing import TYPE_CHECKING, Any
 
@@ -109,12 +110,9 @@ class ConfigFile(Struct, frozen=True):
 
 def value_at(values: Any, path: KeyPath) -> Any:
     """Return the value at a path of keys; None where there is none."""
-    for part in path:
-        try:
-            values = values[part]
-        except (KeyError, IndexError, TypeError):
-            return None
-    return values
+    with suppress(KeyError, IndexError, TypeError):
+        return reduce(getitem, path, values)
+    return None
 
 
 def dotted(path: KeyPath) -> str:
@@ -138,9 +136,7 @@ def read_document(path: Path, content: bytes | None = None) -> ConfigFile:
         raise StabtreeError(problem, where=source.path, hint=HINT)
     suffix, opened = path.suffix.lower(), source.head.lstrip()[:1] == "{"
     is_json = suffix == ".json" or (suffix not in SUFFIXES and opened)
-    most = MAX_BYTES
-    if is_json:
-        most = MAX_JSON
+    most = MAX_JSON if is_json else MAX_BYTES
     lines, parts, size = source.lines(), list[str](), 0
     for block in lines.blocks():
         size += len(block)

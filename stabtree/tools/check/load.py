@@ -60,11 +60,10 @@ def load_config(*paths: str | Path) -> Run:
     if not settings.keys() - _NOT_TRAINING:
         where = masked(clean(paths[0]))
         raise StabtreeError("holds no setting of a training that stabtree knows", where=where, hint=HINT)
-    sources = [FileUse(masked(clean(one.file.path)), one.format, 0) for one in used]
+    known = [f"configuration{f' ({one.framework})' if one.framework else ''}" for one in used]
+    sources = [FileUse(masked(clean(one.file.path)), format_, 0) for one, format_ in zip(used, known, strict=True)]
     name = settings.pop("name", Setting(Path(sources[-1].path).stem, ""))
-    left_open: set[str] | None = {*chain.from_iterable(one.open for one in used)}
-    if any(one.partial for one in used):
-        left_open = None
+    left_open = None if any(one.partial for one in used) else {*chain.from_iterable(one.open for one in used)}
     full, told = completed(settings, left_open), tuple(dict.fromkeys(notes))
     return Run(str(name.value), {}, full, sources=tuple(sources), notes=told)
 

@@ -26,6 +26,7 @@ from stabtree.measures.settings import (
 if TYPE_CHECKING:
     from stabtree.run import Run
 
+_JOINTS = re.compile(r"[\s_-]+")  # between the words of a name
 NEARLY = 0.75  # no limit: of difflib, where 1 is the same word
 
 
@@ -45,18 +46,15 @@ def setting_outside(
     value = number(run, key)
     if refused or value is None:
         return refused or not_given(run, key)
-    bar, limit, factor = f"the range is {format_value(low)} to {format_value(high)}", high, 1.0
+    bar, limit = f"the range is {format_value(low)} to {format_value(high)}", low
     if high >= 1e12:
         bar = f"at least {format_value(low)} is usual"
     elif low <= 0:
-        bar = f"at most {format_value(high)} is usual"
-    if low <= 0:
-        low = -math.inf
-    elif value <= high:
-        limit = low
-    if graded:
-        factor = shared.FACTOR_LARGE
-    return decided(run, (key, where), bar, found=_outside(value, low, high, factor), observed=value, limit=limit)
+        low, bar = -math.inf, f"at most {format_value(high)} is usual"
+    if value > high or low < 0:
+        limit = high
+    found = _outside(value, low, high, shared.FACTOR_LARGE if graded else 1.0)
+    return decided(run, (key, where), bar, found=found, observed=value, limit=limit)
 
 
 def _outside(value: float, low: float, high: float, factor: float) -> str:
@@ -94,15 +92,11 @@ def setting_misspelled(run: Run, *, key: str, values: str) -> Answer:
     known, known_values = word(run, key), values.lower().split()
     close = get_close_matches(known, known_values, 1, NEARLY)
     words = {*known_values, *"_".join(known_values).split("_")}
-    same = words.issuperset(known.split("_")) or _joined(known) in map(_joined, known_values)
-    if not close or same:
-        return decided(run, (key,), "", found=False)
-    return decided(run, (key,), f"did you mean {close[0]}?", found=True)
-
-
-def _joined(name: str) -> str:
-    """Return a name without what separates its words."""
-    return re.sub(r"[\s_-]+", "", name)
+    same = words.issuperset(known.split("_")) or _JOINTS.sub("", known) in [
+        _JOINTS.sub("", value) for value in known_values
+    ]
+    found = bool(close) and not same
+    return decided(run, (key,), f"did you mean {close[0]}?" if found else "", found=found)
 
 
 LORA, FULL, TUNED, PREFERENCE, REINFORCED, PRETRAINED = "lora", "full", "finetune", "preference", "rl", "pretrain"
@@ -115,7 +109,6 @@ _BY_TASK = {
 _PRETRAINED = ("pretrain", "pretraining", "pt")
 _PHASES = ("adapter", "task", "init_from", "framework")
 _PLAIN = ("sgd", "momentum", "asgd", "nesterov")  # optimizers whose step grows with the gradient
-_SAYING = ("adapter", "task")  # those of them that a configuration can say
 _FROM_SCRATCH = ("", "scratch", "resume")
 
 
@@ -132,7 +125,7 @@ def rate_unusual(run: Run, *, phase: str, low: float, high: float) -> Answer:
     """
     known = phase_of(run)
     if not known:
-        return not_given(run, *_SAYING)
+        return not_given(run, "adapter", "task")
     if known != phase:
         return inapplicable(f"{describe(run, *_PHASES) or 'the run'}: this is asked of {phase}")
     if word(run, "optimizer") in _PLAIN:
@@ -158,8 +151,7 @@ def phase_of(run: Run) -> str:
         return _BY_TASK[task]
     if adapter in ADAPTERS:
         return LORA
-    defaults = framework(word(run, "framework")).defaults
-    begins = word(run, "init_from")
+    defaults, begins = framework(word(run, "framework")).defaults, word(run, "init_from")
     if task in _PRETRAINED or (defaults.pretrains and begins in _FROM_SCRATCH):
         return PRETRAINED
     if adapter == "full":
@@ -171,6 +163,7 @@ def phase_of(run: Run) -> str:
 
 ADAM = "*adam*"
 GENTLE, ABOVE_ZERO, UNSAID = "gentle", "above-zero", "unsaid"
+WARMUP = ("warmup_steps", "warmup_ratio", "max_steps")
 BATCH = ("batch_size", "micro_batch_size", "accumulation_steps", "world_size")
 
 
@@ -189,15 +182,13 @@ def starts_at_peak(run: Run, *, gentle_lr: float) -> Answer:
     if refused or (steps is None and share is None):
         return refused or not_given(run, "warmup_steps")
     longest = max(steps or 0.0, share or 0.0)
-    keys = ("warmup_steps", "warmup_ratio", "optimizer")
-    rate = number(run, "lr")
+    keys, rate = ("warmup_steps", "warmup_ratio", "optimizer", "lr"), number(run, "lr")
+    found = YES
     if longest > 0:
         found = NO
     elif (rate is not None and rate < gentle_lr) or is_default(run, "warmup_steps"):
         found = GENTLE
-    else:
-        found = YES
-    return decided(run, (*keys, "lr"), "a warm-up above 0 is needed", found=found, observed=longest, limit=0.0)
+    return decided(run, keys, "a warm-up above 0 is needed", found=found, observed=longest, limit=0.0)
 
 
 @measure(source="precision P12", rule="the warm-up takes more than {share:.0%} of the run")
@@ -206,9 +197,8 @@ def warms_up_beyond(run: Run, *, share: float = shared.SHARE_MOST) -> Answer:
     known = _warmup_share(run)
     if known is None:
         return not_given(run, "warmup_steps", "max_steps")
-    keys = ("warmup_steps", "warmup_ratio", "max_steps")
     bar = f"{known:.3g} of the run; more than {share:g} is too much"
-    return decided(run, keys, bar, found=known > share, observed=known, limit=share)
+    return decided(run, WARMUP, bar, found=known > share, observed=known, limit=share)
 
 
 @measure(source="precision P12", rule="a warm-up below {share:.0%} of the run, and below {enough_steps} steps")
@@ -219,15 +209,14 @@ def warms_up_briefly(run: Run, *, share: float, enough_steps: int = shared.ROWS_
     if refused or known is None or total is None:
         return refused or not_given(run, "warmup_steps", "max_steps")
     steps = known * total
-    keys = ("warmup_steps", "warmup_ratio", "max_steps")
     bar = f"{known:.2g} of the run; {share:g}, or {enough_steps} steps, is enough"
     found = 0 < known < share and steps < enough_steps
-    return decided(run, keys, bar, found=found, observed=known, limit=share)
+    return decided(run, WARMUP, bar, found=found, observed=known, limit=share)
 
 
 def _warmup_share(run: Run) -> float | None:
     """Return the share of the run that its warm-up takes; given steps take precedence over a share, as in trainers."""
-    steps, share, total = number(run, "warmup_steps"), number(run, "warmup_ratio"), number(run, "max_steps")
+    steps, share, total = (number(run, key) for key in WARMUP)
     if steps and total:
         return steps / total
     if steps or (steps is None and share is None):
@@ -250,12 +239,11 @@ def outlasts_schedule(run: Run) -> Answer:
     if total is None or steps is None:
         return not_given(run, *keys[:2])
     limit = (1 + shared.SHARE_SOME) * steps
+    found = YES
     if total <= limit:
         found = NO
     elif lowest and lowest > 0 and steps >= shared.SHARE_HALF * total:
         found = ABOVE_ZERO
-    else:
-        found = YES
     bar = f"more than {format_value(limit)} is too much"
     return decided(run, keys, bar, found=found, observed=total, limit=limit)
 
@@ -324,8 +312,9 @@ def batch_differs(run: Run) -> Answer:
     if stated is None or micro is None or steps is None or world is None:
         return not_given(run, *BATCH)
     made = micro * steps * world
-    bar = f"{micro:g} × {steps:g} × {world:g} = {made:g}"
-    return decided(run, BATCH, bar, found=made != stated, observed=stated, limit=made)
+    return decided(
+        run, BATCH, f"{micro:g} × {steps:g} × {world:g} = {made:g}", found=made != stated, observed=stated, limit=made
+    )
 
 
 @measure(
@@ -374,14 +363,11 @@ def eval_never(run: Run) -> Answer:
         return not_given(run, "eval_strategy")
     late = how in BY_STEPS and every is not None and total is not None and every > total
     epochs = number(run, "epochs")
-    keys: tuple[str, ...] = ("eval_strategy", "eval_every", "max_steps", "epochs")
-    if how == OFF:
-        keys = ("eval_strategy", "epochs")
-    elif not late:
-        return decided(run, keys, "", found=NO)
-    if epochs is None or epochs <= 1 or is_default(run, "eval_strategy"):
-        return decided(run, keys, "", found=ONCE)
-    return decided(run, keys, "", found=YES)
+    found = YES if how == OFF or late else NO
+    if found == YES and (epochs is None or epochs <= 1 or is_default(run, "eval_strategy")):
+        found = ONCE
+    keys = ("eval_strategy", *(("eval_every", "max_steps") if how != OFF else ()), "epochs")
+    return decided(run, keys, "", found=found)
 
 
 @measure(source="Phase-19 Q2.4", rule="no checkpoint before the run ends, and more than {usual_steps} steps")
@@ -416,8 +402,9 @@ def saves_rarely(run: Run, *, usual_steps: int, share: float) -> Answer:
     if total is not None and every >= total:
         return decided(run, SAVES, "there is none", found=False)
     limit = max(float(usual_steps), share * (total or 0.0))
-    bar = f"up to {limit:g} steps apart is usual"
-    return decided(run, SAVES, bar, found=every > limit, observed=every, limit=limit)
+    return decided(
+        run, SAVES, f"up to {limit:g} steps apart is usual", found=every > limit, observed=every, limit=limit
+    )
 
 
 @measure(
@@ -453,13 +440,11 @@ def keeps_too_few(run: Run, *, fault_steps: int) -> Answer:
     bar = f"{kept_is}; a slow fault takes {fault_steps} steps to show"
     # Where a metric is watched, these are the best ones, which may be of any age.
     best = run.config[keys[0]].spelled.endswith("save_top_k")
-    older = kept > 1 or best or run.setting("push_to_hub") is True
+    found = YES
     if not dropped or span >= fault_steps:
         found = NO
-    elif older:
+    elif kept > 1 or best or run.setting("push_to_hub") is True:
         found = FEW
-    else:
-        found = YES
     return decided(run, keys, bar, found=found, observed=span, limit=float(fault_steps))
 
 
@@ -499,17 +484,14 @@ def logs_too_little(run: Run, *, rows: Count = shared.ROWS_LONG) -> Answer:
     if how == OFF:
         return decided(run, LOGS[:1], "nothing is logged", found=True)
     refused = _not_by_steps(run)
-    if refused:
-        return refused
-    if not every or total is None:
-        return not_given(run, *LOGS[1:])
+    if refused or not every or total is None:
+        return refused or not_given(run, *LOGS[1:])
     count = min(total // every, LARGEST)
+    found = NO
     if count < 1 and not is_default(run, LOGS[1]):
         found = YES
     elif count < rows and every > 1:
         found = FEW
-    else:
-        found = NO
     bar = f"{count:g} rows; a lasting state takes {rows}"
     return decided(run, LOGS, bar, found=found, observed=count, limit=float(rows))
 
@@ -517,15 +499,11 @@ def logs_too_little(run: Run, *, rows: Count = shared.ROWS_LONG) -> Answer:
 @measure(source="Phase-19 Q2.1 and Q2.2", rule="more than {recovery_steps} steps between rows")
 def logs_too_rarely(run: Run, *, recovery_steps: int) -> Answer:
     """Are the rows of the log so far apart that a spike may be over before the next one?"""
-    every = number(run, LOGS[1])
-    refused = _not_by_steps(run)
-    if refused:
-        return refused
-    if every is None:
-        return not_given(run, LOGS[1])
-    bar = f"a spike is over within {recovery_steps} steps"
-    found, limit = every > recovery_steps, float(recovery_steps)
-    return decided(run, LOGS[:2], bar, found=found, observed=every, limit=limit)
+    every, refused = number(run, LOGS[1]), _not_by_steps(run)
+    if refused or every is None:
+        return refused or not_given(run, LOGS[1])
+    bar, limit = f"a spike is over within {recovery_steps} steps", float(recovery_steps)
+    return decided(run, LOGS[:2], bar, found=every > limit, observed=every, limit=limit)
 
 
 def _not_by_steps(run: Run) -> Answer | None:

@@ -117,15 +117,13 @@ def _dtype(text: str, defaults: Defaults) -> Settings:
 
 def _mixed(name: str, *, scaled: bool) -> Settings:
     """Return mixed precision; in fp16 with a dynamic loss scale if the trainer scales the loss by itself."""
-    if scaled and name == "fp16":
-        return {"dtype": name, "mixed": True, "loss_scaling": "dynamic"}
-    return {"dtype": name, "mixed": True}
+    scaling = {"loss_scaling": "dynamic"} if scaled and name == "fp16" else {}
+    return {"dtype": name, "mixed": True, **scaling}
 
 
 def _pure(name: str) -> Settings:
-    if name == "fp16":
-        return {"dtype": name, "mixed": False, "weights_dtype": name, "loss_scaling": "none"}
-    return {"dtype": name, "mixed": False, "weights_dtype": name}
+    scaling = {"loss_scaling": "none"} if name == "fp16" else {}
+    return {"dtype": name, "mixed": False, "weights_dtype": name, **scaling}
 
 
 def _known(text: str) -> str:

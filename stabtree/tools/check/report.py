@@ -104,9 +104,8 @@ def _short(page: Page, found: Diagnosis, name: str, look: RenderOptions) -> None
         page.lines([[(f"{'note':<{HEAD}}", "note word"), (f"{text} ", ""), (f"({leaf})", "id")]])
     if found.findings:
         page.blank()
-    page.lines(
-        [[(coverage(found, page.width), "")], *([(clipped(page.plain(note), page.width), "dim")] for note in notes)]
-    )
+    told = ([(clipped(page.plain(note), page.width), "dim")] for note in notes)
+    page.lines([[(coverage(found, page.width), "")], *told])
 
 
 def _lines(
@@ -126,9 +125,7 @@ def _lines(
 def _quoted(found: Diagnosis, finding: Incident, look: RenderOptions) -> tuple[str, ...]:
     """Return the line of the setting that decided, and carets under its value; nothing where that is not known."""
     place = place_of(found, finding)
-    if place is None:
-        return ()
-    return quoted(place, look.width - INDENT - HEAD, ascii=look.ascii)
+    return quoted(place, look.width - INDENT - HEAD, ascii=look.ascii) if place else ()
 
 
 def _several(outcomes: Sequence[Outcome], look: RenderOptions) -> str:
@@ -148,13 +145,9 @@ def _several(outcomes: Sequence[Outcome], look: RenderOptions) -> str:
             page.line(*pieces, indent=INDENT, hanging=INDENT)
     counts = Counter(outcome.verdict for outcome in outcomes)
     verdicts = ", ".join(f"{count} {word}" for word, count in counts.items())
-    page.line((" · ".join([f"{len(outcomes)} configurations: {verdicts}", *_exit(look)]), "heading"))
+    code = f" · exit {look.exit_code}" if look.exit_code is not None else ""
+    page.line((f"{len(outcomes)} configurations: {verdicts}{code}", "heading"))
     return page.text()
-
-
-def _exit(look: RenderOptions) -> list[str]:
-    """Return the exit code in words, where it is known."""
-    return [f"exit {code}" for code in (look.exit_code,) if code is not None]
 
 
 def _head(page: Page, found: Diagnosis, name: str) -> None:
@@ -251,7 +244,7 @@ def _closing(found: Diagnosis, look: RenderOptions) -> str:
     count = sum(1 for _ in edits(found))
     if count:
         parts.append(f"{count} can be fixed (--fix)")
-    return " · ".join([*parts, *_exit(look)])
+    return " · ".join([*parts, *([f"exit {look.exit_code}"] if look.exit_code is not None else [])])
 
 
 def headline(outcomes: Sequence[Outcome], look: RenderOptions = DEFAULT_OPTIONS) -> str:

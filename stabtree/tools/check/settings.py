@@ -104,20 +104,13 @@ class FileSettings(Struct):
     open: set[str] = field(default_factory=set)
     partial: bool = False
 
-    @property
-    def format(self) -> str:
-        """What a report calls it."""
-        if self.framework:
-            return f"configuration ({self.framework})"
-        return "configuration"
-
 
 def read_settings(file: ConfigFile) -> FileSettings:
     """Return the settings of a file, the better spelling of each, and notes on what can't be one."""
     values = file.values
     framework = "" if is_model(values) else trainer_of(values)
     trainer = framework_called(framework)
-    words = {plain_word(key) for part in (values, *filter(_is_section, values.values())) for key in part}
+    words = {plain_word(key) for part in (values, *values.values()) if isinstance(part, Mapping) for key in part}
     partial = not words.isdisjoint(("log_history", "defaults", "base", *trainer.config.own_loop))
     reading = FileSettings(file, framework, notes=list(file.notes), partial=partial)
     if is_model(values):
@@ -159,10 +152,6 @@ def trainer_of(values: Mapping[str, Any]) -> str:
             built = (one.id for one in frameworks().values() if target in one.config.targets)
             found = next(built, "") or of_config(section)
     return found
-
-
-def _is_section(value: Any) -> bool:
-    return isinstance(value, Mapping)
 
 
 def _is_on(value: Any) -> bool:
@@ -222,10 +211,11 @@ def _switched_off(values: Mapping[str, Any]) -> set[str]:
     """Return what flags of a section switch off: `use_peft: false` the words `peft` and `lora`."""
     off: set[str] = set()
     for key, value in values.items():
-        switch = _SWITCH.fullmatch(plain_word(key)) if value is False else None
-        if switch:
-            stem = switch[1] or switch[2]
-            off |= {"peft", "lora"} if stem in ("peft", "lora") else {stem}
+        switch = _SWITCH.fullmatch(plain_word(key))
+        if switch and value is False:
+            off.add(switch[1] or switch[2])
+    if off & {"peft", "lora"}:
+        off |= {"peft", "lora"}
     return off
 
 
@@ -416,7 +406,11 @@ def _by_rule(rule: Rule, values: Mapping[str, Any]) -> Iterator[Spelling]:
     path: list[str] = []
     value: Any = values
     for word in rule.at:
-        key = next((key for key in value if plain_word(key) == plain_word(word)), None) if _is_section(value) else None
+        key = (
+            next((key for key in value if plain_word(key) == plain_word(word)), None)
+            if isinstance(value, Mapping)
+            else None
+        )
         if key is None:
             return
         path.append(key)
@@ -434,7 +428,7 @@ def _by_rule(rule: Rule, values: Mapping[str, Any]) -> Iterator[Spelling]:
 
 def _adapter(values: Mapping[str, Any], words: Mapping[str, str]) -> Iterator[Spelling]:
     """Yield whether all weights are trained, or low-rank ones on weights that may be quantized."""
-    word = next((word for word in _ADAPTERS if word in words and not _is_section(values[words[word]])), "")
+    word = next((word for word in _ADAPTERS if word in words and not isinstance(values[words[word]], Mapping)), "")
     if not word:
         return
     name = str(values[words[word]]).lower()

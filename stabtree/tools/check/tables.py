@@ -64,16 +64,8 @@ def switch_of(value: Any) -> bool:
     return word in ("yes", "on") or (word not in ("no", "off") and flag_of(word))
 
 
-_READERS: Mapping[str, Reader] = {
-    "text": text_of,
-    "word": word_of,
-    "names": names_of,
-    "strategy": strategy_of,
-    "switch": switch_of,
-    "number": number_of,
-    "positive": positive_of,
-    "dtype": dtype_of,
-}
+_OURS = (text_of, word_of, names_of, strategy_of, switch_of, number_of, positive_of, dtype_of)
+_READERS: Mapping[str, Reader] = {reader.__name__.removesuffix("_of"): reader for reader in _OURS}
 _WORDS = read(Path(__file__).with_name("words.yaml"))
 
 
@@ -91,13 +83,12 @@ def _settings() -> Iterator[tuple[str, tuple[Reader, tuple[str, ...]]]]:
 SETTINGS = dict(_settings())
 """Canonical key -> what reads its value (a ValueError says what it must be), and other spellings, best first."""
 
-# Canonical keys that say nothing outside of their section: `epsilon` is Adam's, a policy's clipping and a layer's.
-_VAGUE = ("epsilon",)
+# `epsilon` says nothing outside of its section: it is Adam's, a policy's clipping and a layer's.
 SPELLINGS = {
     word: (key, rank)
     for key, (_, others) in SETTINGS.items()
     for rank, word in enumerate((key, *others))
-    if word not in _VAGUE
+    if word != "epsilon"
 }
 """Spelling -> its canonical key, and its rank: 0 is the best."""
 _MIN_LOOSE = 7  # characters: shorter words are other people's as well
