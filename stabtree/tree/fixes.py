@@ -59,9 +59,8 @@ def plain(text: str) -> str:
 def mistakes(text: str) -> Iterator[str]:
     """Yield what is wrong with the placeholders of a text."""
     for item in placeholders(text):
-        spelled = "".join(item)
-        if problem := _problem(item, spelled):
-            yield f"names {{{spelled}}}; {problem}"
+        if problem := _problem(item, "".join(item)):
+            yield f"names {{{''.join(item)}}}; {problem}"
 
 
 def _problem(item: Placeholder, text: str) -> str:

@@ -335,13 +335,8 @@ def sarif(judged: Judged, look: RenderOptions = DEFAULT_OPTIONS) -> str:
         invocation["exitCode"] = look.exit_code
     if failed:
         invocation["toolExecutionNotifications"] = failed
-    driver = {"name": "stabtree", "version": __version__, "rules": [*rules.values()]}
-    run = {
-        "tool": {"driver": driver},
-        "invocations": [invocation],
-        "columnKind": "unicodeCodePoints",
-        "results": results,
-    }
+    tool = {"driver": {"name": "stabtree", "version": __version__, "rules": [*rules.values()]}}
+    run = {"tool": tool, "invocations": [invocation], "columnKind": "unicodeCodePoints", "results": results}
     return written({"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0", "runs": [run]})
 
 

@@ -201,17 +201,6 @@ def test_a_folder_is_called_as_it_was_typed(options: tuple[str, ...], tmp_path: 
     assert ("Read: files/config.json." in done.stdout) is (options != ("-q",))
 
 
-def test_a_fix_spells_a_key_as_the_file_does(tmp_path: Path) -> None:
-    """Not as another trainer would, and with the section that it stands in."""
-    told = run("check", written(tmp_path, grad_clip=None, grad_clipping=0.0), COLUMNS="200").stdout
-    assert "(grad_clipping 0.0 → 1.0)" in told
-    (tmp_path / "nested.yaml").write_text(
-        "trainer:\n  clip_norm: 0.0\n  max_steps: 500\noptimizer:\n  lr: 1e-4\n", encoding="utf-8"
-    )
-    told = run("check", str(tmp_path / "nested.yaml"), COLUMNS="200").stdout
-    assert "(trainer.clip_norm 0.0 → 1.0)" in told
-
-
 def test_several_configurations_take_a_line_each_and_one_for_each_finding(tmp_path: Path) -> None:
     """One that can't be read stands among them; the worst gives the exit code."""
     paths = [written(tmp_path, "a.json", grad_clip=0.0), written(tmp_path, "b.json"), str(tmp_path / "c.json")]
@@ -283,12 +272,7 @@ def test_the_hook_of_the_repository_runs(tmp_path: Path) -> None:
     ("name", "text", "line", "word"),
     [
         ("a.yaml", "optimizer: adamw\nmax_grad_norm: 0   # off\n", "   2 | max_grad_norm: 0   # off", "0"),
-        (
-            "a.yaml",
-            "x: 1\r\ntrain: {name: a, max_grad_norm: '0'}\r\n",
-            "   2 | train: {name: a, max_grad_norm: '0'}",
-            "'0'",
-        ),
+        ("a.yaml", "x: 1\r\na: {b: 1, grad_clip: '0'}\r\n", "   2 | a: {b: 1, grad_clip: '0'}", "'0'"),
         ("a.toml", "[train]\n\tmax_grad_norm = 0\n", "   2 |  max_grad_norm = 0", "0"),
         ("a.json", '{"a": [{"max_grad_norm": 1}], "max_grad_norm":\t0}', None, "0"),
         ("a.json", '{"note": "' + 300 * "é漢" + '\\u001b[31m", "max_grad_norm": 0}', None, "0"),
@@ -308,6 +292,22 @@ def test_the_line_is_shown_with_carets_under_the_value(
         assert cell_len(shown) <= 62
         assert cell_len(before) == len(carets), (shown, carets)
         assert carets.count("^") == len(word)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "quoted"),
+    [
+        ("a.json", '// a\n{"lr": 1e-4,,}', '   2 | {"lr": 1e-4,,}\n     |             ^\n'),
+        ("a.yaml", "lr: 1: 5\r\n", "   1 | lr: 1: 5\n     |      ^\n"),
+        ("a.toml", "a = 1\nlr = 1 x\n", "   2 | lr = 1 x\n     |        ^\n"),
+        ("tree.yaml", "name: t\ntitel: T\n", "   2 | titel: T\n     | ^^^^^\n"),
+    ],
+)
+def test_an_error_with_a_place_shows_its_line(tmp_path: Path, name: str, text: str, quoted: str) -> None:
+    """Of a configuration, and of a tree by `tree check`."""
+    (tmp_path / name).write_text(text, encoding="utf-8", newline="")
+    words = ("tree", "check") if name == "tree.yaml" else ("check",)
+    assert quoted in run(*words, str(tmp_path / name)).stderr
 
 
 FIXABLE = "# mine\r\nlr: 1e-4 # ok\r\nmax_grad_norm: '0'\t# off\r\nweight_decay: 0.5\r\noptimizer: adamw"
@@ -341,7 +341,6 @@ def test_fix_writes_the_one_right_value_and_no_other_byte(tmp_path: Path, encodi
     [
         ("a.yaml", "base: &off 0\nmax_grad_norm: *off\n"),
         ("a.yaml", "max_grad_norm: &off 0\nother: *off\n"),
-        ("a.yaml", "max_grad_norm:\n  - 0\n"),
         ("a.json", '{"framework": "axolotl", "learning_rate": 0.1}'),
     ],
 )
