@@ -206,7 +206,7 @@ def _once(notes: list[str], name: str, pairs: list[tuple[str, Any]]) -> dict[str
 
 
 def _loose(text: str) -> Any:
-    """Return what JSON with comments and commas at the end holds; all lines stay where they are."""
+    """Return what JSON with comments and commas at the end holds; all words stay where they are."""
     for _ in range(2):  # a comma may be the last one but for a comment
-        text = _LOOSE.sub(lambda found: found[0] if found[1] is None else "\n" * found[0].count("\n"), text)
+        text = _LOOSE.sub(lambda found: found[0] if found[1] is None else re.sub(r"[^\n]", " ", found[0]), text)
     return json.loads(text)

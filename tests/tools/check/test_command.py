@@ -297,7 +297,7 @@ def test_the_line_is_shown_with_carets_under_the_value(
 @pytest.mark.parametrize(
     ("name", "text", "quoted"),
     [
-        ("a.json", '// a\n{"lr": 1e-4,,}', '   2 | {"lr": 1e-4,,}\n     |             ^\n'),
+        ("a.json", '// a\n{/*b*/"lr": 1 5}', '   2 | {/*b*/"lr": 1 5}\n     |               ^\n'),
         ("a.yaml", "lr: 1: 5\r\n", "   1 | lr: 1: 5\n     |      ^\n"),
         ("a.toml", "a = 1\nlr = 1 x\n", "   2 | lr = 1 x\n     |        ^\n"),
         ("tree.yaml", "name: t\ntitel: T\n", "   2 | titel: T\n     | ^^^^^\n"),
