@@ -157,8 +157,9 @@ def read_document(path: Path, content: bytes | None = None) -> ConfigFile:
         except StabtreeError as error:
             raise StabtreeError(error.problem, where=error.where, hint=HINT, places=error.places) from None
         notes = [f"{source.name}:{line}: {clean(told, 120)}: the last one counts." for line, told in document.mistakes]
-        parse = lambda text: yaml12.parse(text, source.path).value  # noqa: E731
-        file = ConfigFile(path, document.value, document.lines, tuple(notes), parse=parse)
+        file = ConfigFile(
+            path, document.value, document.lines, tuple(notes), parse=lambda text: yaml12.parse(text, "").value
+        )
     values = file.values
     if not isinstance(values, Mapping) or not values:
         raise StabtreeError("holds no settings", where=source.path, hint=HINT)

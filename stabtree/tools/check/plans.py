@@ -210,8 +210,7 @@ def warms_up_briefly(run: Run, *, share: float, enough_steps: int = shared.ROWS_
         return refused or not_given(run, "warmup_steps", "max_steps")
     steps = known * total
     bar = f"{known:.2g} of the run; {share:g}, or {enough_steps} steps, is enough"
-    found = 0 < known < share and steps < enough_steps
-    return decided(run, WARMUP, bar, found=found, observed=known, limit=share)
+    return decided(run, WARMUP, bar, found=0 < known < share and steps < enough_steps, observed=known, limit=share)
 
 
 def _warmup_share(run: Run) -> float | None:
@@ -345,7 +344,6 @@ FEW, ONCE = "few", "once"
 REWARDED = ("grpo", "ppo")
 SAVES = ("save_strategy", "checkpoint_every", "max_steps")
 LOGS = ("log_strategy", "log_interval", "max_steps")
-PRINTED = "steps_per_print"
 _BEST = ("huggingface", "trl", "llamafactory", "axolotl")  # they refuse a best that is saved and not evaluated
 
 
@@ -510,6 +508,6 @@ def _not_by_steps(run: Run) -> Answer | None:
     """Return why the number of steps between two log rows is not known; None where it may be."""
     if word(run, LOGS[0]) not in BY_STEPS:
         return inapplicable(f"{describe(run, LOGS[0])}: not by steps")
-    if LOGS[1] in run.config and PRINTED in run.config[LOGS[1]].source:
+    if LOGS[1] in run.config and "steps_per_print" in run.config[LOGS[1]].source:
         return inapplicable(f"{describe(run, LOGS[1])}: how often DeepSpeed prints, not what the trainer logs")
     return None

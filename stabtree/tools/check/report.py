@@ -95,8 +95,7 @@ def _short(page: Page, found: Diagnosis, name: str, look: RenderOptions) -> None
     if quiet:
         page.blank()
     if len(quiet) > room + 1:
-        names = ", ".join(finding.leaf.id for finding in quiet)
-        page.item(("note", "note word"), [(names, "id")], indent=0, head_width=HEAD)
+        page.item(("note", "note word"), [(", ".join(one.leaf.id for one in quiet), "id")], indent=0, head_width=HEAD)
         quiet = []
     for finding in quiet:
         leaf, text = finding.leaf.id, page.plain(f"{finding_title(finding)}: {_decisive(finding)}")

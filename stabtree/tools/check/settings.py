@@ -126,8 +126,7 @@ def read_settings(file: ConfigFile) -> FileSettings:
             on = [flag for flag in flags if _is_on(section.get(flag))]
             if len(on) > 1:
                 reading.settings[key] = file.setting("+".join(on), (*path, on[0]))
-    near = _misspelled(reading)
-    if near:
+    if near := _misspelled(reading):
         path, word = near
         shown = f"{masked(clean(path[-1], 40))}: did you mean {word}?"
         reading.settings["misspelled"] = file.setting(shown, path, "key")

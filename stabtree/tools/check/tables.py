@@ -135,7 +135,6 @@ INNER = ("params", "init_args", "kwargs", "args", "config")
 _ELSEWHERE = frozenset(_WORDS["elsewhere"].split())
 _SUFFIX = re.compile(r"(?:_?config|_cfg|_?arguments|_?args|_params|_settings|_parameters|_kwargs)$")
 _STAGES = ("sft", "grpo", "dpo", "ppo", "kto", "orpo", "cpo", "rloo", "reward")
-_TRAININGS = ("seq2seqtraining", "training", "train")
 
 
 def stage_of(word: str) -> str:
@@ -157,6 +156,6 @@ def section_kind(word: str) -> str:
     if word in _KIND_BY_NAME:
         return _KIND_BY_NAME[word]
     stem = _SUFFIX.sub("", word)
-    if word not in _ELSEWHERE and stem in (*_STAGES, *_TRAININGS):
+    if word not in _ELSEWHERE and stem in (*_STAGES, "seq2seqtraining", "training", "train"):
         return "training"
     return "" if {word, stem} & _ELSEWHERE else _KIND_BY_NAME.get(stem, "any")
