@@ -43,7 +43,7 @@ _PAIR = (
 )
 MARK = "what stands here?"
 MAX_TRIED = 20  # places of a key; no configuration has as many
-MAX_SEARCHED = 1 << 18  # characters
+MAX_SEARCHED = 1 << 16  # characters: each place that is tried takes a parse of all of them
 KeyPath = tuple[str | int, ...]
 
 
@@ -92,7 +92,7 @@ class ConfigFile(Struct, frozen=True):
         whole = (*path[:1], "value", *path[1:])  # in W&B's `config.yaml`
         key = next(part for part in reversed(path) if isinstance(part, str))
         pair = re.compile(_PAIR.format(key=re.escape(key)))
-        for found in islice(pair.finditer(self.text, 0, MAX_SEARCHED), MAX_TRIED):
+        for found in islice(pair.finditer(self.text), MAX_TRIED if len(self.text) <= MAX_SEARCHED else 0):
             start, end = found.span("value")
             line = self.text.count("\n", 0, start) + 1
             if self.lines.get(path, line) == line:
