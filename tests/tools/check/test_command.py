@@ -56,17 +56,6 @@ def written(place: Path, name: str = "run.json", **changes: Any) -> str:
     return str(place / name)
 
 
-def test_a_good_configuration_takes_three_lines(tmp_path: Path) -> None:
-    """The verdict with the file, how much could be judged, and the last line; the exit code is 0."""
-    done = run("check", written(tmp_path), COLUMNS="80")
-    head, judged, last = done.stdout.splitlines()
-    assert head.startswith(" OK ")
-    assert "/run.json: Nothing found in " in head
-    assert head.endswith(" rules")
-    assert " rules judged" in judged
-    assert (last, done.returncode) == ("ok · exit 0", 0)
-
-
 def test_a_finding_stands_beside_its_value_cost_fix_and_source(tmp_path: Path) -> None:
     """The value as it stands in the file, and where."""
     told = run("check", written(tmp_path, grad_clip=0.0), COLUMNS="80").stdout

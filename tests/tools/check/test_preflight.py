@@ -137,13 +137,6 @@ def test_a_setting_that_is_not_said_is_not_judged() -> None:
     assert set(answers(empty).values()) == {UNKNOWN}
 
 
-def test_what_is_not_said_is_told() -> None:
-    """With the setting that lacks, in words for a configuration and not for a log."""
-    found = checked(planned(lr=None, min_lr=None))
-    lacking = {key: miss.log for miss in found.missing for key in miss.metrics}
-    assert lacking["lr"] == "say lr in the configuration"
-
-
 def test_too_few_answers_are_no_verdict() -> None:
     """Where nothing is wrong in fewer than five rules, it is not judged; one fault in them counts all the same."""
     few: dict[str, Any] = {"grad_clip": 1.0, "lr": 1e-4}
