@@ -179,7 +179,7 @@ def starts_at_peak(run: Run, *, gentle_lr: float) -> Answer:
     """
     refused = not_applicable(run, "optimizer", ADAM)
     steps, share = number(run, "warmup_steps"), number(run, "warmup_ratio")
-    if refused or (steps is None and share is None):
+    if refused or {steps, share} == {None}:
         return refused or not_given(run, "warmup_steps")
     longest = max(steps or 0.0, share or 0.0)
     keys, rate = ("warmup_steps", "warmup_ratio", "optimizer", "lr"), number(run, "lr")
