@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from stabtree.common.files import ColumnUse, FileUse, LogLine
+from stabtree.common.files import ColumnUse, FileUse, LogLine, Place
 from stabtree.common.passes import rows_before
 from stabtree.common.stats import interval
 from stabtree.metrics.role import Ranking
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from stabtree.common.files import Input
     from stabtree.common.lazy import Floats, Ints
 
-__all__ = ["ColumnUse", "FileUse", "Gap", "LogLine", "Resume", "Run", "Series", "Setting"]
+__all__ = ["ColumnUse", "FileUse", "Gap", "LogLine", "Place", "Resume", "Run", "Series", "Setting"]
 
 # The key of the record that a Recorder begins a run with, beside `config`; other readers ignore it.
 RUN_HEADER = "recorder_run"
@@ -119,11 +119,13 @@ class Setting(Struct, frozen=True):
         value: the value.
         source: where it came from (`manifest.json`, `--dtype`, ...).
         spelled: its key as the file of a configuration spells it; empty where that is not known.
+        place: where it stands in that file.
     """
 
     value: ConfigScalar
     source: str
     spelled: str = ""
+    place: Place | None = None
 
 
 class Run(Struct, frozen=True, eq=False, weakref=True):

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 import typer
 
 from stabtree.cli.program import HELP, Program, commands, convert_without_pydantic, routed
-from stabtree.cli.terminal import emit, notify
+from stabtree.cli.terminal import emit, notify, screen
 from stabtree.common.errors import FAULTS, OUR_FAULT, UNUSABLE, StabtreeError, too_little_memory
-from stabtree.common.text import clean, hide, masked
+from stabtree.common.text import clean, hide, masked, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -161,9 +161,14 @@ def _usage_message(error: typer.TyperException) -> str:
 
 def _message(error: StabtreeError) -> str:
     """Return an error in its lines; what a file or an option put into it is made safe to print."""
-    place = f"{_safe(error.where, 200)}: " if error.where else ""
-    first, *others = (_safe(line) for line in error.problem.split("\n"))  # a tree's mistakes are a line each
-    lines = [f"error: {place}{first}", *(f"  {line}" for line in others)]
+    head = "".join(f"{part}: " for part in ("error", _safe(error.where, 200)) if part)
+    lines: list[str] = []
+    for index, line in enumerate(error.problem.split("\n")):  # a tree's mistakes are a line each
+        lines.append(head + _safe(line))
+        head = "  "
+        if index in error.places:
+            encoding = str(getattr(sys.stderr, "encoding", "utf"))
+            lines += quoted(error.places[index], screen()[0], ascii="utf" not in encoding.lower())
     if error.hint:
         lines.append(f" next: {_safe(error.hint)}")
     return "".join(f"{line}\n" for line in lines)

@@ -10,7 +10,7 @@ from stabtree.cli.program import PlainCommand
 from stabtree.cli.terminal import emit, screen
 from stabtree.common import extensions
 from stabtree.common.errors import StabtreeError
-from stabtree.common.text import clean
+from stabtree.common.text import clean, near
 
 tree_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
@@ -66,15 +66,13 @@ def measures(
     ] = "",
 ) -> None:
     """List the measures that a tree can ask, with their verdicts, or show one with its parameters."""
-    from stabtree.common.text import near
     from stabtree.measures import measure_named, measure_names
     from stabtree.report.trees import measure_list, measure_page
 
     width, color = screen()
     names = measure_names()
     if not name:
-        known = [item for item in map(measure_named, names) if item]
-        emit(measure_list(known, width=width, color=color))
+        emit(measure_list([*filter(None, map(measure_named, names))], width=width, color=color))
         return
     found = measure_named(name)
     if found is None:
@@ -93,14 +91,13 @@ def check(name: Name) -> None:
     sections = {section.id for section in tree.sections if section.tree in ("", tree.name)}
     questions = [question for question in tree.questions.values() if question.section in sections]
     homes = {question.id for question in questions}
-    homes.update(group.id for group in tree.groups.values() if group.section in sections)
+    homes |= {group.id for group in tree.groups.values() if group.section in sections}
     leaves = [leaf for leaf in tree.leaves.values() if leaf.of in homes and leaf.title != NOTHING]
     others = f", and it uses {', '.join(tree.uses)}" if tree.uses else ""
     emit(f"{clean(tree.name)}: no mistake in {len(questions)} questions and {len(leaves)} leaves{others}")
     long = sorted(question.id for question in questions if not question.short)
     if long:
-        text = f"no `short`, so a path shows the whole question; {SHORT} characters at most"
-        emit(f"note: {', '.join(long)}: {text}")
+        emit(f"note: {', '.join(long)}: no `short`, so a path shows the whole question; {SHORT} characters at most")
 
 
 for _name, _address in extensions.table("TREE_COMMANDS").items():

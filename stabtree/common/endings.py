@@ -119,12 +119,7 @@ def endings_of(line: str) -> tuple[str, ...]:
 
 
 def ending_of(line: str, *, last: bool = False) -> str:
-    """Return the ending that a line reports; empty where it reports none.
-
-    Args:
-        line: the line.
-        last: whether no row follows it: then a failure in any words counts.
-    """
+    """Return the ending that a line reports, empty where it reports none; of the `last` one any word of a failure."""
     found = next(iter(endings_of(line)), "")
     if not last or found not in ("", EXIT_STATUS, EXCEPTION):
         return found

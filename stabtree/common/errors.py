@@ -1,5 +1,7 @@
 """The exceptions that a user can cause."""
 
+from typing import Any
+
 FOUND, UNUSABLE, NOT_JUDGED, OUR_FAULT = 1, 2, 3, 4
 """The exit codes besides 0, which means that every run was judged and none is at or above `--fail-on`."""
 PRECEDENCE = (FOUND, OUR_FAULT, UNUSABLE, NOT_JUDGED)
@@ -17,12 +19,14 @@ class StabtreeError(Exception):
         problem: what is wrong, in one sentence.
         where: the file, line, column or option it is about.
         hint: the next thing to type or to do.
+        places: by the index of a line of the problem, the `Place` that it is about.
     """
 
-    def __init__(self, problem: str, *, where: str = "", hint: str = "") -> None:
+    def __init__(self, problem: str, *, where: str = "", hint: str = "", places: Any = ()) -> None:
         self.problem = problem
         self.where = where
         self.hint = hint
+        self.places: dict[int, Any] = dict(places)
         super().__init__(": ".join(filter(None, (where, problem))))
 
     def __str__(self) -> str:

@@ -27,8 +27,7 @@ def table(name: str) -> Mapping[str, Any]:
         if error.name != TOOLS:
             raise
         return {}
-    found: Mapping[str, Any] = getattr(tools, name)
-    return found
+    return dict(getattr(tools, name))
 
 
 def load(address: str) -> Any:

@@ -1,8 +1,18 @@
-"""How files were read: their columns, what was skipped, what may be an error, and how to recognise them."""
+"""How files were read: their columns, what was skipped, what may be an error, how to recognise them; words in them."""
 
 from __future__ import annotations
 
 from msgspec import Struct
+
+
+class Place(Struct, frozen=True):
+    """A word in a line of a file, from its character `start`, counted from 0, to before the character `end`."""
+
+    line: int
+    text: str
+    start: int
+    end: int
+    path: str = ""
 
 
 class Skipped(Struct, frozen=True):

@@ -6,12 +6,14 @@ importing numpy there would double their start-up time.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from collections import UserDict
+from collections.abc import Sequence
+from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     import numpy as np
     from numpy.typing import NDArray
@@ -40,28 +42,14 @@ __all__ = ["Bools", "Floats", "Imported", "Ints", "Later", "np"]
 
 
 class Later(Sequence[T]):
-    """A tuple that is made when it is first used, and kept; it equals that tuple, and is pickled as one.
+    """A tuple that `make` makes at its first use, and that is kept; it equals that tuple, and is pickled as one."""
 
-    Args:
-        make: makes the tuple.
-    """
-
-    __slots__ = ("_made", "_make")
+    __slots__ = ("_all",)
 
     def __init__(self, make: Callable[[], tuple[T, ...]]) -> None:
-        self._make: Callable[[], tuple[T, ...]] | None = make
-        self._made: tuple[T, ...] = ()
+        self._all = cache(make)
 
-    def _all(self) -> tuple[T, ...]:
-        if self._make is not None:
-            self._made, self._make = self._make(), None
-        return self._made
-
-    @overload
-    def __getitem__(self, index: int) -> T: ...
-    @overload
-    def __getitem__(self, index: slice) -> tuple[T, ...]: ...
-    def __getitem__(self, index: int | slice) -> T | tuple[T, ...]:
+    def __getitem__(self, index: Any) -> Any:
         return self._all()[index]
 
     def __len__(self) -> int:
@@ -80,37 +68,17 @@ class Later(Sequence[T]):
         return tuple, (self._all(),)
 
 
-class Imported(MutableMapping[str, T]):
-    """Objects by name. A module is imported when the first of its objects is asked for.
-
-    Args:
-        package: where the modules are.
-        names: module, relative to the package -> the names of its objects, with blanks between.
-    """
+class Imported(UserDict[str, T]):
+    """Objects by name. A module is imported when the first of its objects is asked for."""
 
     def __init__(self, package: str, names: Mapping[str, str]) -> None:
-        self._package = package
-        self._modules = {name: module for module, held in names.items() for name in held.split()}
-        self._known: dict[str, T] = {}
+        """Take the names of the objects of each module of a package, with blanks between."""
+        self.data: dict[str, Any] = {}  # until an object is asked for, its module
+        for module, held in names.items():
+            self.data.update(dict.fromkeys(held.split(), f"{package}.{module}"))
 
     def __getitem__(self, name: str) -> T:
-        if name not in self._known:
-            self._known[name] = getattr(import_module(f"{self._package}.{self._modules[name]}"), name)
-        return self._known[name]
-
-    def __setitem__(self, name: str, value: T) -> None:
-        self._modules.setdefault(name, "")
-        self._known[name] = value
-
-    def __delitem__(self, name: str) -> None:
-        del self._modules[name]
-        self._known.pop(name, None)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._modules
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._modules)
-
-    def __len__(self) -> int:
-        return len(self._modules)
+        if isinstance(self.data[name], str):
+            self.data[name] = getattr(import_module(self.data[name]), name)
+        found: T = self.data[name]
+        return found

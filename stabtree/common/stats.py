@@ -80,8 +80,7 @@ def row_medians(values: Floats | Ints) -> Floats:
             found = (below + found) / 2
     if parted.size and np.isnan(parted.max()):  # it is sorted behind all others
         found = np.where(np.isnan(parted[..., middle:].max(axis=-1)), np.nan, found)
-    answer: Floats = found
-    return answer
+    return np.asarray(found)
 
 
 def running_medians(values: Floats, rows: int) -> Floats:
@@ -240,8 +239,7 @@ def medians_of_three(values: Floats) -> Floats:
 
 def of_three(one: Floats, two: Floats, three: Floats) -> Floats:
     """Return the median of three values each; NaN where one of them is."""
-    found: Floats = np.maximum(np.minimum(one, two), np.minimum(np.maximum(one, two), three))
-    return found
+    return np.asarray(np.maximum(np.minimum(one, two), np.minimum(np.maximum(one, two), three)))
 
 
 def windows(values: Floats, rows: int) -> Floats:

@@ -14,9 +14,7 @@ TINY = 1e-9
 def above(observed: float, limit: float) -> float:
     """Return how far above a limit something is, in doublings: 1 at twice the limit, 0 at it, -1 at half of it.
 
-    Args:
-        observed: what was seen; what is not above 0 is as far below the limit as can be.
-        limit: what it is compared with; where it is 0, anything above it is as far above as can be.
+    What is not above 0 is as far below the limit as can be, and anything else as far above a limit of 0.
     """
     if math.isnan(observed) or observed <= 0:
         return -FARTHEST

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from stabtree.common.files import Place
+
 # Codes of a terminal never reach over a line end, whatever follows: no row may be lost to a stray one.
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\)?|[@-Z\\^_])?")
 
@@ -144,6 +146,29 @@ def to_ascii(text: str) -> str:
     spelled = unicodedata.normalize("NFKD", "".join(_SPELLED.get(char, char) for char in text))
     plain_letters = "".join(char for char in spelled if not unicodedata.combining(char))
     return plain_letters.encode("ascii", "replace").decode()
+
+
+def quoted(place: Place, width: int, *, ascii: bool = False) -> tuple[str, str]:  # noqa: A002 - as in `RenderOptions`
+    """Return the line of a place, safe to print, and one of carets under its word, both cut to a width."""
+    from rich.cells import cell_len, set_cell_size  # few commands quote a line
+
+    text, most = place.text, 4 * width  # characters beyond these are cut off anyway
+    parts = [*map(masked, (text[: place.start], text[place.start : place.end], text[place.end :]))]
+    if "".join(parts) != masked(text):  # the word is a part of an address with a password
+        parts = [masked(text), "", ""]
+    near_by = (parts[0][-most:], parts[1][:most], parts[2][:most])
+    before, word, after = (inert("".join(map(_printable, part))) for part in near_by)
+    if ascii:
+        before, word, after = map(to_ascii, (before, word, after))
+    margin = f"{place.line:>4} | "
+    room = width - len(margin)
+    while cell_len(before) > room // 2 and cell_len(before + word + after) > room:
+        before = f"~{before[2:]}"
+    line = before + word + after
+    if cell_len(line) > room:
+        line = f"{set_cell_size(line, room - 1)}~"
+    carets = "^" * max(1, min(cell_len(word), room - cell_len(before)))
+    return f"{margin}{line}".rstrip(), f"{'| ':>{len(margin)}}{' ' * cell_len(before)}{carets}"
 
 
 def stays_inside(name: str) -> bool:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 from stabtree.common.errors import StabtreeError
+from stabtree.common.files import Place
 
 if TYPE_CHECKING:
     from pathlib import Path as FilePath
@@ -110,9 +111,11 @@ def _parsed(text: str, where: str) -> Document:
     except (yaml.YAMLError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         problem = getattr(error, "problem", None) or "it nests too deeply or holds a character that YAML forbids"
-        location = f"{where}:{mark.line + 1}" if mark else where
-        hint = "correct that line, then `stabtree tree check FILE`"
-        raise StabtreeError(f"not valid YAML: {problem}", where=location, hint=hint) from None
+        hint, places = "correct that line, then `stabtree tree check FILE`", {}
+        if mark:
+            line, where = (*text.splitlines(), "")[mark.line], f"{where}:{mark.line + 1}"
+            places[0] = Place(mark.line + 1, line, mark.column, mark.column + 1)
+        raise StabtreeError(f"not valid YAML: {problem}", where=where, hint=hint, places=places) from None
 
 
 @cache

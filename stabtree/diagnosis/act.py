@@ -219,7 +219,7 @@ class Wording(Struct, dict=True):
         name = (setting.spelled if setting else "") or spelling(part.knob, self.framework)
         if not isinstance(now, int | float) or (part.operator in ("/", "*") and not now):
             return f"{name}: {part.value}" if name and part.operator in ("=", "<") else name
-        name = name or knobs()[part.knob]
+        name = name or knobs().get(part.knob, part.knob)
         if not part.operator:
             return f"{name} {_shown(now)}"
         return f"{name} {_shown(now)} → {_shown(self._wanted(part, now))}"

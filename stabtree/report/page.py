@@ -120,8 +120,8 @@ def uncut(text: str, width: int, max_lines: int, *, needed: bool = False) -> lis
 
 
 QUIET = "color(243)"  # a grey of its own: SGR 2 all but vanishes in Solarized Dark, and ANSI 8 is its background
-# Of medium lightness, at least 4.4 : 1 against black and against white; ANSI red, blue and green have 3 : 1 or less.
-BLUE, ORANGE, GREEN, RED = "color(63)", "color(130)", "color(29)", "color(131)"
+# Four of the six colours of 256 that have 4.5 : 1 on black and on white; no orange has: compilers warn in magenta, too.
+BLUE, MAGENTA, GREEN, RED = "color(63)", "color(163)", "color(29)", "color(131)"
 STYLES = {
     **{verdict: badge.style for verdict, badge in BADGES.items()},
     "heading": "bold",
@@ -137,7 +137,7 @@ STYLES = {
     "restart": f"bold {GREEN}",
     "first": f"bold {RED}",
     "confirmed": f"bold {RED}",
-    "likely": ORANGE,
+    "likely": MAGENTA,
     "possible": "",
     "not confirmed": QUIET,
     "not checkable": QUIET,
@@ -146,7 +146,7 @@ STYLES = {
     "passed": GREEN,
     "failed": f"bold {RED}",
     "critical word": f"bold {RED}",
-    "warning word": ORANGE,
+    "warning word": MAGENTA,
     "note word": BLUE,
     "ok word": GREEN,
     "unknown word": "bold",

@@ -34,11 +34,11 @@ FUNCTIONS = {
 
 MEASURES = {
     "tools.check.plans": (
+        "setting_outside setting_exceeds setting_misspelled rate_unusual "
         "starts_at_peak warms_up_beyond warms_up_briefly outlasts_schedule not_clipped averages_too_slowly "
         "epsilon_vanishes batch_differs groups_split eval_never saves_never saves_rarely keeps_too_few "
         "best_mismatched logs_too_little logs_too_rarely"
     ),
-    "tools.check.ranges": "setting_outside setting_exceeds setting_misspelled rate_unusual",
 }
 """Measures, by the module that has them: questions that `trees/preflight.yaml` asks."""
 

@@ -24,25 +24,21 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_NODES = ("questions", "leaves", "groups", "entries")
 NOT_ENDED = "It did not end the training: rows of metrics follow it, or all planned steps were done before it."
 
 
 def compose(trees: Sequence[Tree], left_out: Sequence[Part] = ()) -> Tree:
     """Return one tree made of several: the first one's path, then the sections of all in order.
 
-    What the first tree states of facts applies to all.
-
-    Args:
-        trees: the trees.
-        left_out: trees that were not loaded.
+    What the first tree states of facts applies to all. Those that are left out were not loaded.
 
     Raises:
         ValueError: if two of them use an id twice.
     """
     ids: Counter[str] = Counter()
     for tree in trees:
-        sections = {section.id for section in tree.sections}
-        ids.update(sections.union(tree.questions, tree.leaves, tree.groups, tree.entries))
+        ids.update({section.id for section in tree.sections}.union(*(getattr(tree, key) for key in _NODES)))
     twice = sorted(id_ for id_, count in ids.items() if count > 1)
     if twice:
         raise ValueError(f"{', '.join(twice[:3])}: used by more than one of {', '.join(tree.name for tree in trees)}")
@@ -53,14 +49,8 @@ def compose(trees: Sequence[Tree], left_out: Sequence[Part] = ()) -> Tree:
 
 def _join(tree: Tree, other: Tree) -> Tree:
     """Return a tree with the nodes of another one after its own."""
-    return replace(
-        tree,
-        questions={**tree.questions, **other.questions},
-        leaves={**tree.leaves, **other.leaves},
-        groups={**tree.groups, **other.groups},
-        entries={**tree.entries, **other.entries},
-        facts=merge_facts(tree.facts, other.facts),
-    )
+    nodes = {key: {**getattr(tree, key), **getattr(other, key)} for key in _NODES}
+    return replace(tree, **nodes, facts=merge_facts(tree.facts, other.facts))
 
 
 def ok_leaf(tree: str) -> str:
@@ -76,12 +66,7 @@ _ENDED = (
 
 
 def expand_checks(tree: str, checks: Sequence[Check]) -> tuple[list[Section], list[Question], list[Leaf]]:
-    """Return the sections, questions and leaves that checks are short for.
-
-    Args:
-        tree: the name of the tree.
-        checks: its checks.
-    """
+    """Return the sections, questions and leaves that the checks of a tree, called so, are short for."""
     sections = [Section(check.id, check.title, check.id, check.when) for check in checks if not check.section]
     leaves = [*chain.from_iterable(map(_leaves, checks))]
     ending = [check for check in checks if not check.then]
@@ -150,11 +135,8 @@ def beside(tree: Tree, owner: Tree, used: Iterable[Tree]) -> Tree:
     if tree.uses:
         tree = replace(tree, sections=tuple(section for section in tree.sections if section.tree == tree.name))
     for other in used:
-        taken = {*other.questions, *other.leaves, *other.groups, *other.entries}
-        tree = replace(
-            tree,
-            **{key: without(getattr(tree, key), taken) for key in ("questions", "leaves", "groups", "entries")},
-        )
+        taken = set().union(*(getattr(other, key) for key in _NODES))
+        tree = replace(tree, **{key: without(getattr(tree, key), taken) for key in _NODES})
     return tree
 
 

@@ -1,8 +1,9 @@
 """The placeholders of an action: `{lr/2}` becomes the learning rate of the run with its value, and half of it.
 
 `{KNOB}` names a knob in the framework's spelling, `{KNOB/2}` and `{KNOB*2}` change it by a factor, `{KNOB=VALUE}` sets
-it, `{KNOB<VALUE}` lowers it to at most a value; `{batches}` are those of the onset. Each follows words that say the
-same without a number, and is shown in parentheses: what is not known is left out.
+it, `{KNOB<VALUE}` lowers it to at most a value; `{batches}` are those of the onset. `{SETTING==VALUE}` sets it as well,
+and `check --fix` writes the value into the file. Each follows words that say the same without a number, and is shown in
+parentheses: what is not known is left out.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 BATCHES = "batches"
-_PLACEHOLDER = re.compile(r"\s?\{(\w+)(?:([/*=<])([^\s{}:]*))?\}")
+_PLACEHOLDER = re.compile(r"\s?\{(\w+)(?:([/*=<])(=?)([^\s{}:]*))?\}")
 
 
 class Placeholder(NamedTuple):
@@ -25,11 +26,13 @@ class Placeholder(NamedTuple):
     Attributes:
         knob: a knob of the table, or `batches`.
         operator: `/`, `*`, `=`, `<`, or empty.
+        only: `=` where the value is the one right one, which `check --fix` writes.
         value: what follows the operator.
     """
 
     knob: str
     operator: str = ""
+    only: str = ""
     value: str = ""
 
 
@@ -56,16 +59,18 @@ def plain(text: str) -> str:
 def mistakes(text: str) -> Iterator[str]:
     """Yield what is wrong with the placeholders of a text."""
     for item in placeholders(text):
-        spelled = f"{item.knob}{item.operator}{item.value}"
-        if problem := _problem(item, spelled):
-            yield f"names {{{spelled}}}; {problem}"
+        if problem := _problem(item, "".join(item)):
+            yield f"names {{{''.join(item)}}}; {problem}"
 
 
 def _problem(item: Placeholder, text: str) -> str:
     """Return what is wrong with a placeholder, which is spelled so; empty if nothing is."""
     from stabtree.frameworks.load import knobs
+    from stabtree.loaders.config import KEYS
 
     spelled = knobs()
+    if item.only:
+        spelled = {**dict.fromkeys(KEYS, ""), **spelled}
     known = {*(knob.partition("=")[0] for knob in spelled), BATCHES}
     choices = sorted(word for word in spelled if word.startswith(f"{item.knob}="))  # with the one value each is for
     if item.knob not in known:

@@ -23,6 +23,7 @@ from msgspec.structs import replace
 
 from stabtree._version import __version__
 from stabtree.common.errors import StabtreeError
+from stabtree.common.files import Place
 from stabtree.common.text import clean, near
 from stabtree.common.yaml12 import parse, read, typed
 from stabtree.measures import measure_named
@@ -74,6 +75,7 @@ _INNER = {"quick": Quick}
 _FIELDS = {name: kind.__struct_fields__ for name, kind in {**NODES, **_INNER}.items()}
 _SINGULAR = {"leaves": "leaf", "entries": "entry"}
 _STEP = re.compile(r"\.(\w+)|\[(\d+)\]")  # of where msgspec says that something is, `$.questions[0].go`
+_QUOTED = re.compile(r"'([^']+)'")
 _WORDS = {
     r"`str` of length <= (\d+)": r"text of at most \1 characters",
     r"`int \| float \| bool \| str`|`.*\|.*`": "a number, a text, true or false",
@@ -208,11 +210,7 @@ def _text(path: Path) -> str:
 
 
 def build(text: str, where: str) -> Tree:
-    """Build a tree from YAML text that anyone may have written.
-
-    Args:
-        text: the text.
-        where: what messages name it by.
+    """Build a tree from YAML text that anyone may have written; messages name it by `where`.
 
     Raises:
         StabtreeError: with the mistakes, the first ones and how many more there are: those of its keys and values, or
@@ -221,7 +219,7 @@ def build(text: str, where: str) -> Tree:
     document = parse(text, where)
     file, mistakes = _file_of(document)
     if file is None or mistakes:
-        raise _refusal(mistakes, where)
+        raise _refusal(mistakes, where, text)
     places = _places(document.value)
     found = _used_twice(document.value)
     tree, misplaced = lift_fact_params(tree_of(file))
@@ -235,16 +233,27 @@ def build(text: str, where: str) -> Tree:
         found = found or list(check_reach(tree))
     if found:
         lines = ((document.line(*places.get(name, ()), *filter(None, [key])), text) for name, key, text in found)
-        raise _refusal(lines, where)
+        raise _refusal(lines, where, text)
     return tree
 
 
-def _refusal(mistakes: Iterable[tuple[int, str]], where: str) -> StabtreeError:
-    lines = [f"{where}:{line}: {what}" for line, what in sorted(set(mistakes))]
+def _refusal(mistakes: Iterable[tuple[int, str]], where: str, text: str) -> StabtreeError:
+    found = sorted(set(mistakes))
+    lines = [f"{where}:{line}: {what}" for line, what in found]
+    places = enumerate((_place(*one, text) for one in found[:MISTAKES_SHOWN]), 1)
     shown = [f"{len(lines):,} mistake{'s' if len(lines) != 1 else ''} in the tree", *lines[:MISTAKES_SHOWN]]
     if len(lines) > MISTAKES_SHOWN:
         shown.append(f"and {len(lines) - MISTAKES_SHOWN:,} more")
-    return StabtreeError("\n  ".join(shown), where=where, hint="correct them, then `stabtree tree check FILE`")
+    hint = "correct them, then `stabtree tree check FILE`"
+    return StabtreeError("\n  ".join(shown), where=where, hint=hint, places=places)
+
+
+def _place(number: int, mistake: str, text: str) -> Place:
+    """Return the place in a line of the first word that a mistake quotes; without one, of all that the line says."""
+    line = (*text.splitlines(), "")[number - 1]
+    words = map(re.escape, (*_QUOTED.findall(mistake), line.strip()))
+    found = next(filter(None, (re.search(rf"(?<![\w-]){word}(?![\w-])", line) for word in words)))
+    return Place(number, line, *found.span())
 
 
 def _file_of(document: Document) -> tuple[TreeFile | None, list[tuple[int, str]]]:

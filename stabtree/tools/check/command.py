@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from itertools import chain
+from itertools import chain, groupby
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,6 +12,7 @@ from msgspec.structs import replace
 from stabtree.cli.options import (
     INPUT,
     JUDGED,
+    OUTPUT,
     JudgeOptions,
     Only,
     OutputOptions,
@@ -18,19 +20,24 @@ from stabtree.cli.options import (
     effective_settings,
     full_option,
     judging_by,
+    option,
     output_option,
 )
-from stabtree.cli.output import deliver, protect_log, protect_rules, protect_run, summarize, wanted
+from stabtree.cli.output import deliver, protect_log, protect_rules, protect_run, summarize, wanted, write
+from stabtree.cli.terminal import emit, notify
 from stabtree.common.answer import UNKNOWN
 from stabtree.common.errors import StabtreeError
-from stabtree.common.text import in_words, masked
+from stabtree.common.text import clean, in_words, masked
 from stabtree.report.outputs import CHECK, JSON, JSONL
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from stabtree.diagnosis.result import Diagnosis
     from stabtree.judging.judge import Judging
     from stabtree.judging.verdict import Outcome
     from stabtree.run import Run
+    from stabtree.tools.check.fix import Edit
 
 ENOUGH = 5  # rules: an OK that rests on fewer says nothing
 Configs = Annotated[
@@ -41,14 +48,13 @@ Configs = Annotated[
     ),
 ]
 Merge = Annotated[
-    bool,
-    typer.Option(
-        "--merge",
-        help="Read the files as one configuration; later files override earlier ones.",
-        rich_help_panel=INPUT,
-    ),
+    bool, option(INPUT, "--merge", "Read the files as one configuration; later files override earlier ones.")
 ]
-
+Fix = Annotated[
+    bool,
+    option(OUTPUT, "--fix", "Write each value that has one right one, as in `fix ... (0.0 → 1.0)`, into its file."),
+]
+Diff = Annotated[bool, option(OUTPUT, "--diff", "Show what --fix would change, as a unified diff, and write nothing.")]
 CheckOutput = Annotated[
     OutputOptions,
     Only(
@@ -65,6 +71,7 @@ Examples:
   stabtree check train.yaml zero3.json --merge  one configuration in two files
   stabtree check 'configs/*.yaml' -q            one line each
   stabtree check config.yaml --trees rules      with your team's rules
+  stabtree check config.yaml --fix              write what has one right value
 
 \b
 Exit codes:
@@ -82,6 +89,8 @@ def check(
     judge: Annotated[JudgeOptions, Only(*JUDGED)],
     out: CheckOutput,
     merge: Merge = False,
+    fix: Fix = False,
+    diff: Diff = False,
 ) -> None:
     """Find what is wrong with a run before it begins, as far as its configuration shows.
 
@@ -99,6 +108,10 @@ def check(
     groups = [files] * merge or [[file] for file in files]
     hashed = not {JSON, JSONL}.isdisjoint(targets.values())
     outcomes = [_judged(group, judging, hashed=hashed) for group in groups]
+    if diff:
+        targets.pop(None, None)
+    if (fix or diff) and _repair(outcomes, show=diff):
+        outcomes = [_judged(group, judging, hashed=hashed) for group in groups]
     for outcome in outcomes:
         if not isinstance(outcome.found, StabtreeError):
             protect_run(targets, outcome.found.run)
@@ -125,6 +138,30 @@ def _files(paths: list[str]) -> list[str]:
     return [str(path) for path in deduplicated(list(chain.from_iterable(map(expanded, paths))))]
 
 
+def _repair(outcomes: Sequence[Outcome], *, show: bool) -> bool:
+    """Write the one right value of each finding into its file, or show the diffs; return whether any was written."""
+    from stabtree.tools.check.fix import diff, edits, repaired, told
+
+    found = [one.found for one in outcomes if not isinstance(one.found, StabtreeError)]
+    wanted = sorted(dict.fromkeys(chain.from_iterable(map(edits, found))), key=lambda edit: edit[2].path)
+    done: list[Edit] = []
+    for file, group in groupby(wanted, lambda edit: Path(edit[2].path)):
+        try:
+            before, after, changed = repaired(file, [*group])
+            if changed and not show:
+                write(file, after)
+        except (OSError, StabtreeError) as error:
+            notify(f"note: {masked(clean(file))} was not changed: {clean(error)}")
+            continue
+        if changed and show:
+            emit(diff(file, before, after))
+        done += changed
+    verb = "would fix" if show else "fixed"
+    what = ", ".join(map(told, done)) or "no value is the one right one"
+    notify(f"{verb} {len(done)} of {sum(len(one.findings) for one in found)}: {what}")
+    return bool(done) and not show
+
+
 def _judged(files: list[str], judging: Judging, *, hashed: bool) -> Outcome:
     """Return the outcome of a configuration; for machines with the hashes of its files."""
     from stabtree.judging.verdict import Outcome
@@ -145,10 +182,6 @@ def checked(run: Run, judging: Judging) -> Diagnosis:
     The tree is the one that is named, else ours with those of the folder. The verdict is unknown if nothing is wrong in
     fewer than five rules that could be judged. A setting that is missing has the value that its trainer gives it; if
     that is not known, it is not judged.
-
-    Args:
-        run: the configuration, from `load_config`.
-        judging: what is set, ignored and accepted, and whose trees are walked.
 
     Raises:
         StabtreeError: if a tree can't be read, or something is set or ignored that does not exist.
@@ -172,6 +205,4 @@ def checked(run: Run, judging: Judging) -> Diagnosis:
 
 
 def _how_to_say(keys: tuple[str, ...]) -> str:
-    if not keys:
-        return ""
-    return f"say {in_words(keys)} in the configuration"
+    return f"say {in_words(keys)} in the configuration" if keys else ""

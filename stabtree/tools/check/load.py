@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from stabtree.common.errors import StabtreeError
-from stabtree.common.text import clean, in_words, masked, stays_inside
+from stabtree.common.text import clean, first_few, masked, stays_inside
 from stabtree.frameworks.load import framework as framework_called
 from stabtree.frameworks.load import frameworks
 from stabtree.frameworks.recognise import plain_word
@@ -25,6 +25,7 @@ from stabtree.tools.check.tables import SCALERS, SETTINGS
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
+_UNSAID = Setting("", "")
 # What the configuration of a model says too.
 _NOT_TRAINING = {"vocab_size", "n_classes", "weights_dtype", "framework", "name"}
 
@@ -59,17 +60,12 @@ def load_config(*paths: str | Path) -> Run:
     if not settings.keys() - _NOT_TRAINING:
         where = masked(clean(paths[0]))
         raise StabtreeError("holds no setting of a training that stabtree knows", where=where, hint=HINT)
-    name = settings.pop("name", None)
     known = [f"configuration{f' ({one.framework})' if one.framework else ''}" for one in used]
     sources = [FileUse(masked(clean(one.file.path)), format_, 0) for one, format_ in zip(used, known, strict=True)]
+    name = settings.pop("name", Setting(Path(sources[-1].path).stem, ""))
     left_open = None if any(one.partial for one in used) else {*chain.from_iterable(one.open for one in used)}
-    return Run(
-        str(name.value) if name else Path(sources[-1].path).stem,
-        {},
-        completed(settings, left_open),
-        sources=tuple(sources),
-        notes=tuple(dict.fromkeys(notes)),
-    )
+    full, told = completed(settings, left_open), tuple(dict.fromkeys(notes))
+    return Run(str(name.value), {}, full, sources=tuple(sources), notes=told)
 
 
 def _read(path: Path) -> tuple[list[FileSettings], list[str]]:
@@ -97,7 +93,7 @@ def _merged(settings: Settings, later: Settings, notes: list[str]) -> Settings:
         if first.value != last.value:
             notes.append(f"{first.source} says {first.value}; {last.source} says {last.value}, which counts.")
     merged = {**settings, **later}
-    trainers = [str(one["framework"].value) if "framework" in one else "" for one in (settings, later)]
+    trainers = [str(one.get("framework", _UNSAID).value) for one in (settings, later)]
     adds = [framework_called(trainer).config.adds for trainer in trainers]
     if adds[1] and trainers[0]:
         merged["framework"] = settings["framework"]
@@ -175,9 +171,7 @@ def _in_folder(folder: Path) -> tuple[list[FileSettings], list[str]]:
     added = [one for one in readings if one is not main and _adds(one) and _belongs(one, main, readings)]
     rest = [one.file.name for one in readings if one is not main and one not in added]
     if rest:
-        more = f" and {len(rest) - _FEW} more" if len(rest) > _FEW else ""
-        listed = f"{in_words(rest[:_FEW])}{more}"
-        notes.append(f"{main.file.name} is the configuration that was read; beside it lie {listed}.")
+        notes.append(f"{main.file.name} is the configuration that was read; beside it lie {first_few(rest, _FEW)}.")
     return [*added, main], notes
 
 
@@ -261,8 +255,8 @@ def completed(settings: Settings, left_open: Collection[str] | None = None) -> S
 
 def _defaults(said: Settings, left_open: Collection[str]) -> Settings:
     """Return what the trainer does if nothing is said, unless another setting replaces it."""
-    trainer = framework_called(str(said["framework"].value) if "framework" in said else "")
-    task = str(said["task"].value) if "task" in said else ""
+    trainer = framework_called(str(said.get("framework", _UNSAID).value))
+    task = str(said.get("task", _UNSAID).value)
     defaults: Settings = {}
     for key, value in {**trainer.unset, **trainer.unset_by_task.get(task, {})}.items():
         by = {*_REPLACED_BY.get(key, ()), key}
@@ -294,16 +288,14 @@ def _drop_constant(full: Settings) -> None:
 def _scaling(full: Settings) -> None:
     """Set whether a scale is a dynamic one; of other precisions than fp16 keep only what switches a scaler."""
     scale = full.get("loss_scale")
-    if scale and scale.value:  # times 1 is no scaling
-        full["loss_scaling"] = replace(scale, value="none" if scale.value == 1 else "static")
-    elif scale:
-        del full["loss_scale"]
-        full["loss_scaling"] = Setting("dynamic", scale.source)
+    if scale and not scale.value:
+        full["loss_scaling"] = replace(full.pop("loss_scale"), value="dynamic", spelled="")
+    elif scale:  # times 1 is no scaling
+        full["loss_scaling"] = replace(scale, value={1.0: "none"}.get(float(scale.value), "static"))  # type: ignore[arg-type]
     if "dtype" not in full or full["dtype"].value == "fp16":
         return
     # Said of the run itself, not in a section or by a flag that counts in fp16 alone.
-    scaling = full.get("loss_scaling")
-    *sections, word = map(plain_word, scaling.spelled.split(".")) if scaling else [""]
+    *sections, word = map(plain_word, full.get("loss_scaling", _UNSAID).spelled.split("."))
     switches = word.removeprefix("use_") in (*SCALERS, "loss_scale") and not {*REDUCED} & {*sections}
     for key in _SCALING:
         if key != "loss_scaling" or not switches:

@@ -1,14 +1,19 @@
-"""Questions to settings: what they plan for the rates, and what will be logged and saved."""
+"""Questions to settings: what is out of its range, what they plan for the rates, and what will be logged and saved."""
 
 from __future__ import annotations
 
+import math
+import re
+from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from stabtree.common import shared
 from stabtree.common.answer import NO, YES, Answer, inapplicable
 from stabtree.common.stats import LARGEST
+from stabtree.frameworks.load import framework
 from stabtree.measures.registry import Count, measure, number
 from stabtree.measures.settings import (
+    OUTSIDE,
     decided,
     describe,
     format_value,
@@ -21,8 +26,144 @@ from stabtree.measures.settings import (
 if TYPE_CHECKING:
     from stabtree.run import Run
 
+_JOINTS = re.compile(r"[\s_-]+")  # between the words of a name
+NEARLY = 0.75  # no limit: of difflib, where 1 is the same word
+
+
+@measure(
+    source="the documents that a tree names",
+    labels=(YES, OUTSIDE, NO),
+    rule="{key} is not between {low:g} and {high:g}",
+)
+def setting_outside(
+    run: Run, *, key: str, low: float = 0.0, high: float = 1e12, graded: bool = False, where: str = "", being: str = ""
+) -> Answer:
+    """Is a setting outside of its range?
+
+    With `graded` it is `outside` up to ten times `high` or a tenth of `low`, and yes beyond. A `low` of 0 is no limit.
+    """
+    refused = not_applicable(run, where, being)
+    value = number(run, key)
+    if refused or value is None:
+        return refused or not_given(run, key)
+    bar, limit = f"the range is {format_value(low)} to {format_value(high)}", low
+    if high >= 1e12:
+        bar = f"at least {format_value(low)} is usual"
+    elif low <= 0:
+        low, bar = -math.inf, f"at most {format_value(high)} is usual"
+    if value > high or low < 0:
+        limit = high
+    found = _outside(value, low, high, shared.FACTOR_LARGE if graded else 1.0)
+    return decided(run, (key, where), bar, found=found, observed=value, limit=limit)
+
+
+def _outside(value: float, low: float, high: float, factor: float) -> str:
+    if low <= value <= high:
+        return NO
+    if low / factor <= value <= high * factor:
+        return OUTSIDE
+    return YES
+
+
+@measure(source="the documents that a tree names", rule="{key} is more than {other}, by a twentieth")
+def setting_exceeds(run: Run, *, key: str, other: str, where: str = "", being: str = "") -> Answer:
+    """Is a setting larger than another one?
+
+    By more than a twentieth: a schedule may be a few steps longer than a run.
+    """
+    refused = not_applicable(run, where, being)
+    value, against = number(run, key), number(run, other)
+    if refused or value is None or against is None:
+        return refused or not_given(run, key, other)
+    limit = (1 + shared.SHARE_SOME) * against
+    bar = f"more than {format_value(limit)} is too much"
+    return decided(run, (key, other), bar, found=value > limit, observed=value, limit=limit)
+
+
+@measure(source="the documents that a tree names", rule="{key} is none of {values}, and nearly one of them")
+def setting_misspelled(run: Run, *, key: str, values: str) -> Answer:
+    """Is a setting nearly one of these values?
+
+    `values` are separated by blanks. What resembles none of them may be a value that they lack, and is no mistake; what
+    is made of their words alone is one more of them, as `linear_with_warmup`, and words may be joined in any way.
+    """
+    if key not in run.config:
+        return not_given(run, key)
+    known, known_values = word(run, key), values.lower().split()
+    close = get_close_matches(known, known_values, 1, NEARLY)
+    words = {*known_values, *"_".join(known_values).split("_")}
+    same = words.issuperset(known.split("_")) or _JOINTS.sub("", known) in [
+        _JOINTS.sub("", value) for value in known_values
+    ]
+    found = bool(close) and not same
+    return decided(run, (key,), f"did you mean {close[0]}?" if found else "", found=found)
+
+
+LORA, FULL, TUNED, PREFERENCE, REINFORCED, PRETRAINED = "lora", "full", "finetune", "preference", "rl", "pretrain"
+ADAPTERS = ("lora", "qlora", "dora", "peft")
+_BY_TASK = {
+    **dict.fromkeys(("dpo", "ipo", "kto", "orpo", "simpo", "cpo", "preference"), PREFERENCE),
+    **dict.fromkeys(("grpo", "ppo", "rloo", "reinforce", "reinforce_plus_plus", "gspo", "dapo"), REINFORCED),
+    **dict.fromkeys(("reward", "rm", "prm"), "other"),  # fine-tunings with rates of their own
+}
+_PRETRAINED = ("pretrain", "pretraining", "pt")
+_PHASES = ("adapter", "task", "init_from", "framework")
+_PLAIN = ("sgd", "momentum", "asgd", "nesterov")  # optimizers whose step grows with the gradient
+_FROM_SCRATCH = ("", "scratch", "resume")
+
+
+@measure(
+    source="the documents that a tree names",
+    labels=(YES, OUTSIDE, NO),
+    rule="in the phase {phase}, lr is not between {low:g} and {high:g}; far off from 10 times either",
+)
+def rate_unusual(run: Run, *, phase: str, low: float, high: float) -> Answer:
+    """Is the learning rate outside of what is usual in a phase?
+
+    The phases are `lora`, `full` (fine-tuning), `finetune` (of either kind), `preference`, `rl` and
+    `pretrain`; `outside` up to ten times `high` or a tenth of `low`, and yes beyond.
+    """
+    known = phase_of(run)
+    if not known:
+        return not_given(run, "adapter", "task")
+    if known != phase:
+        return inapplicable(f"{describe(run, *_PHASES) or 'the run'}: this is asked of {phase}")
+    if word(run, "optimizer") in _PLAIN:
+        return inapplicable(f"{describe(run, 'optimizer')}: the ranges are those of Adam")
+    rate = number(run, "lr")
+    if rate is None:
+        return not_given(run, "lr")
+    found, limit = _outside(rate, low, high, shared.FACTOR_LARGE), low
+    if rate > high:
+        limit = high
+    bar = f"the range is {format_value(low)} to {format_value(high)}"
+    return decided(run, ("lr",), bar, found=found, observed=rate, limit=limit)
+
+
+def phase_of(run: Run) -> str:
+    """Return which phase of a model's life a run is, by its task, its adapter and its trainer; empty if unknown."""
+    task, adapter = word(run, "task"), word(run, "adapter")
+    if "num_generations" in run.config:
+        return REINFORCED
+    if "beta" in run.config and not task:
+        return PREFERENCE
+    if task in _BY_TASK:
+        return _BY_TASK[task]
+    if adapter in ADAPTERS:
+        return LORA
+    defaults, begins = framework(word(run, "framework")).defaults, word(run, "init_from")
+    if task in _PRETRAINED or (defaults.pretrains and begins in _FROM_SCRATCH):
+        return PRETRAINED
+    if adapter == "full":
+        return FULL
+    if task == "sft" or (defaults.fine_tunes and begins not in _FROM_SCRATCH):
+        return TUNED  # an adapter may be made elsewhere
+    return ""
+
+
 ADAM = "*adam*"
 GENTLE, ABOVE_ZERO, UNSAID = "gentle", "above-zero", "unsaid"
+WARMUP = ("warmup_steps", "warmup_ratio", "max_steps")
 BATCH = ("batch_size", "micro_batch_size", "accumulation_steps", "world_size")
 
 
@@ -38,18 +179,16 @@ def starts_at_peak(run: Run, *, gentle_lr: float) -> Answer:
     """
     refused = not_applicable(run, "optimizer", ADAM)
     steps, share = number(run, "warmup_steps"), number(run, "warmup_ratio")
-    if refused or (steps is None and share is None):
+    if refused or {steps, share} == {None}:
         return refused or not_given(run, "warmup_steps")
     longest = max(steps or 0.0, share or 0.0)
-    keys = ("warmup_steps", "warmup_ratio", "optimizer")
-    rate = number(run, "lr")
+    keys, rate = ("warmup_steps", "warmup_ratio", "optimizer", "lr"), number(run, "lr")
+    found = YES
     if longest > 0:
         found = NO
     elif (rate is not None and rate < gentle_lr) or is_default(run, "warmup_steps"):
         found = GENTLE
-    else:
-        found = YES
-    return decided(run, (*keys, "lr"), "a warm-up above 0 is needed", found=found, observed=longest, limit=0.0)
+    return decided(run, keys, "a warm-up above 0 is needed", found=found, observed=longest, limit=0.0)
 
 
 @measure(source="precision P12", rule="the warm-up takes more than {share:.0%} of the run")
@@ -58,9 +197,8 @@ def warms_up_beyond(run: Run, *, share: float = shared.SHARE_MOST) -> Answer:
     known = _warmup_share(run)
     if known is None:
         return not_given(run, "warmup_steps", "max_steps")
-    keys = ("warmup_steps", "warmup_ratio", "max_steps")
     bar = f"{known:.3g} of the run; more than {share:g} is too much"
-    return decided(run, keys, bar, found=known > share, observed=known, limit=share)
+    return decided(run, WARMUP, bar, found=known > share, observed=known, limit=share)
 
 
 @measure(source="precision P12", rule="a warm-up below {share:.0%} of the run, and below {enough_steps} steps")
@@ -71,15 +209,13 @@ def warms_up_briefly(run: Run, *, share: float, enough_steps: int = shared.ROWS_
     if refused or known is None or total is None:
         return refused or not_given(run, "warmup_steps", "max_steps")
     steps = known * total
-    keys = ("warmup_steps", "warmup_ratio", "max_steps")
     bar = f"{known:.2g} of the run; {share:g}, or {enough_steps} steps, is enough"
-    found = 0 < known < share and steps < enough_steps
-    return decided(run, keys, bar, found=found, observed=known, limit=share)
+    return decided(run, WARMUP, bar, found=0 < known < share and steps < enough_steps, observed=known, limit=share)
 
 
 def _warmup_share(run: Run) -> float | None:
     """Return the share of the run that its warm-up takes; given steps take precedence over a share, as in trainers."""
-    steps, share, total = number(run, "warmup_steps"), number(run, "warmup_ratio"), number(run, "max_steps")
+    steps, share, total = (number(run, key) for key in WARMUP)
     if steps and total:
         return steps / total
     if steps or (steps is None and share is None):
@@ -102,12 +238,11 @@ def outlasts_schedule(run: Run) -> Answer:
     if total is None or steps is None:
         return not_given(run, *keys[:2])
     limit = (1 + shared.SHARE_SOME) * steps
+    found = YES
     if total <= limit:
         found = NO
     elif lowest and lowest > 0 and steps >= shared.SHARE_HALF * total:
         found = ABOVE_ZERO
-    else:
-        found = YES
     bar = f"more than {format_value(limit)} is too much"
     return decided(run, keys, bar, found=found, observed=total, limit=limit)
 
@@ -129,7 +264,8 @@ def not_clipped(run: Run) -> Answer:
     found = YES
     if is_default(run, "grad_clip"):
         keys = ("grad_clip", "dtype")
-        found = YES if word(run, "dtype") == "fp16" else UNSAID
+        if word(run, "dtype") != "fp16":
+            found = UNSAID
     return decided(run, keys, "", found=found, observed=limit)
 
 
@@ -156,9 +292,8 @@ def epsilon_vanishes(run: Run, *, fp16: float) -> Answer:
     """
     key = "optimizer_state_dtype"
     if key not in run.config:
-        pure = run.setting("mixed") is False and "dtype" in run.config
-        if not pure:
-            return not_given(run, *(["epsilon"] if "epsilon" not in run.config else []), key)
+        if run.setting("mixed") is not False or "dtype" not in run.config:
+            return not_given(run, *{"epsilon"}.difference(run.config), key)
         key = "dtype"
     form, value = word(run, key), number(run, "epsilon")
     if form != "fp16":
@@ -176,8 +311,9 @@ def batch_differs(run: Run) -> Answer:
     if stated is None or micro is None or steps is None or world is None:
         return not_given(run, *BATCH)
     made = micro * steps * world
-    bar = f"{micro:g} × {steps:g} × {world:g} = {made:g}"
-    return decided(run, BATCH, bar, found=made != stated, observed=stated, limit=made)
+    return decided(
+        run, BATCH, f"{micro:g} × {steps:g} × {world:g} = {made:g}", found=made != stated, observed=stated, limit=made
+    )
 
 
 @measure(
@@ -208,7 +344,6 @@ FEW, ONCE = "few", "once"
 REWARDED = ("grpo", "ppo")
 SAVES = ("save_strategy", "checkpoint_every", "max_steps")
 LOGS = ("log_strategy", "log_interval", "max_steps")
-PRINTED = "steps_per_print"
 _BEST = ("huggingface", "trl", "llamafactory", "axolotl")  # they refuse a best that is saved and not evaluated
 
 
@@ -265,8 +400,9 @@ def saves_rarely(run: Run, *, usual_steps: int, share: float) -> Answer:
     if total is not None and every >= total:
         return decided(run, SAVES, "there is none", found=False)
     limit = max(float(usual_steps), share * (total or 0.0))
-    bar = f"up to {limit:g} steps apart is usual"
-    return decided(run, SAVES, bar, found=every > limit, observed=every, limit=limit)
+    return decided(
+        run, SAVES, f"up to {limit:g} steps apart is usual", found=every > limit, observed=every, limit=limit
+    )
 
 
 @measure(
@@ -302,13 +438,11 @@ def keeps_too_few(run: Run, *, fault_steps: int) -> Answer:
     bar = f"{kept_is}; a slow fault takes {fault_steps} steps to show"
     # Where a metric is watched, these are the best ones, which may be of any age.
     best = run.config[keys[0]].spelled.endswith("save_top_k")
-    older = kept > 1 or best or run.setting("push_to_hub") is True
+    found = YES
     if not dropped or span >= fault_steps:
         found = NO
-    elif older:
+    elif kept > 1 or best or run.setting("push_to_hub") is True:
         found = FEW
-    else:
-        found = YES
     return decided(run, keys, bar, found=found, observed=span, limit=float(fault_steps))
 
 
@@ -348,17 +482,14 @@ def logs_too_little(run: Run, *, rows: Count = shared.ROWS_LONG) -> Answer:
     if how == OFF:
         return decided(run, LOGS[:1], "nothing is logged", found=True)
     refused = _not_by_steps(run)
-    if refused:
-        return refused
-    if not every or total is None:
-        return not_given(run, *LOGS[1:])
+    if refused or not every or total is None:
+        return refused or not_given(run, *LOGS[1:])
     count = min(total // every, LARGEST)
+    found = NO
     if count < 1 and not is_default(run, LOGS[1]):
         found = YES
     elif count < rows and every > 1:
         found = FEW
-    else:
-        found = NO
     bar = f"{count:g} rows; a lasting state takes {rows}"
     return decided(run, LOGS, bar, found=found, observed=count, limit=float(rows))
 
@@ -366,21 +497,17 @@ def logs_too_little(run: Run, *, rows: Count = shared.ROWS_LONG) -> Answer:
 @measure(source="Phase-19 Q2.1 and Q2.2", rule="more than {recovery_steps} steps between rows")
 def logs_too_rarely(run: Run, *, recovery_steps: int) -> Answer:
     """Are the rows of the log so far apart that a spike may be over before the next one?"""
-    every = number(run, LOGS[1])
-    refused = _not_by_steps(run)
-    if refused:
-        return refused
-    if every is None:
-        return not_given(run, LOGS[1])
-    bar = f"a spike is over within {recovery_steps} steps"
-    found, limit = every > recovery_steps, float(recovery_steps)
-    return decided(run, LOGS[:2], bar, found=found, observed=every, limit=limit)
+    every, refused = number(run, LOGS[1]), _not_by_steps(run)
+    if refused or every is None:
+        return refused or not_given(run, LOGS[1])
+    bar, limit = f"a spike is over within {recovery_steps} steps", float(recovery_steps)
+    return decided(run, LOGS[:2], bar, found=every > limit, observed=every, limit=limit)
 
 
 def _not_by_steps(run: Run) -> Answer | None:
     """Return why the number of steps between two log rows is not known; None where it may be."""
     if word(run, LOGS[0]) not in BY_STEPS:
         return inapplicable(f"{describe(run, LOGS[0])}: not by steps")
-    if LOGS[1] in run.config and PRINTED in run.config[LOGS[1]].source:
+    if LOGS[1] in run.config and "steps_per_print" in run.config[LOGS[1]].source:
         return inapplicable(f"{describe(run, LOGS[1])}: how often DeepSpeed prints, not what the trainer logs")
     return None

@@ -56,15 +56,19 @@ def precision_in(word: str, kind: str, value: Any, framework: str) -> Settings:
 def _in_section(word: str, name: str, value: Any) -> Settings:
     """Read DeepSpeed's `fp16: {enabled: true, loss_scale: 0, initial_scale_power: 16}` and its like for bf16."""
     if value is True:
-        if word in ("enabled", "enable"):
-            return _mixed(name, scaled=True)
-        if word in (f"{name}_master_weights_and_grads", f"{name}_master_weights_and_gradients"):
-            return {"weights_dtype": name}
-        return {"optimizer_state_dtype": name} if word == f"{name}_optimizer_states" else {}
+        weights = {"weights_dtype": name}
+        known: Mapping[str, Settings] = {
+            **dict.fromkeys(("enabled", "enable"), _mixed(name, scaled=True)),
+            **dict.fromkeys((f"{name}_master_weights_and_grads", f"{name}_master_weights_and_gradients"), weights),
+            f"{name}_optimizer_states": {"optimizer_state_dtype": name},
+        }
+        return known.get(word, {})
     if isinstance(value, bool) or not isinstance(value, int | float):
         return {}
-    if word == "loss_scale" and value >= 0:
-        return {"loss_scaling": "static", "loss_scale": value} if value else {"loss_scaling": "dynamic"}
+    if word == "loss_scale" and value == 0:
+        return {"loss_scaling": "dynamic"}
+    if word == "loss_scale" and value > 0:
+        return {"loss_scaling": "static", "loss_scale": value}
     if word == "initial_scale_power" and 0 <= value < 128:
         return {"initial_loss_scale": 2.0**value}
     return {}
@@ -83,8 +87,10 @@ def _scaler(text: str, value: Any) -> Settings:
 
 def _mode(word: str, text: str, defaults: Defaults) -> Settings:
     """Read `precision: 16-mixed`, `mixed_precision: bf16`, `amp: true`."""
-    if text in (*_OFF, *_ON, *_FULL):
-        return {"mixed": text in _ON, **({"dtype": "fp32"} if text in _FULL else {})}
+    if text in _FULL:
+        return {"mixed": False, "dtype": "fp32"}
+    if text in (*_OFF, *_ON):
+        return {"mixed": text in _ON}
     name = _known(text)
     if not name:
         return {}

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from functools import partial
-from pathlib import PurePath
 from typing import TYPE_CHECKING, cast
 
 from stabtree.common import extensions
 from stabtree.common.errors import StabtreeError
-from stabtree.common.text import clean, in_words
+from stabtree.common.text import clean, in_words, quoted
 from stabtree.frameworks.load import framework
 from stabtree.judging.verdict import UNREAD
 from stabtree.report.markdown import escape, folded, listed, paged, table
@@ -19,11 +17,13 @@ from stabtree.report.page import BADGES, Page, clipped, counted, in_lines, new_p
 from stabtree.report.screen import one_line
 from stabtree.report.words import accepted_notes, badge, finding_title, ignored_counts
 from stabtree.report.words import headline as headline_of
+from stabtree.tools.check.fix import edits
 from stabtree.tree.model import Severity
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from stabtree.common.files import Place
     from stabtree.diagnosis.result import Diagnosis, Incident
     from stabtree.judging.verdict import Outcome
 
@@ -35,8 +35,7 @@ MAX_NOTES = 2
 MIN_NAME = 24  # characters of a path
 LOUD = (Severity.CRITICAL, Severity.WARNING)
 # How many lines of each part of a finding a screen has, in three lengths: a title always has one.
-FORMS = ({"now": 2, "cost": 2, "fix": 2, "from": 1}, {"now": 1, "fix": 1}, dict[str, int]())
-_LINE = re.compile(r":(\d+)(?:,|$)")  # in a source such as `config.yaml:12, optimizer.lr`
+FORMS = ({"now": 2, "line": 2, "cost": 2, "fix": 2, "from": 1}, {"now": 1, "line": 2, "fix": 1}, dict[str, int]())
 
 
 def screen(outcomes: Sequence[Outcome], look: RenderOptions = DEFAULT_OPTIONS) -> str:
@@ -52,6 +51,8 @@ def screen(outcomes: Sequence[Outcome], look: RenderOptions = DEFAULT_OPTIONS) -
             _title(page, finding)
             for head, text in _rows(finding):
                 page.item((head, "dim"), [(text, "")], indent=INDENT, head_width=HEAD)
+                if head == "now":
+                    page.lines([[(line, "")] for line in _quoted(found, finding, look)], indent=INDENT + HEAD)
         page.blank()
         page.line((coverage(found), "heading"))
         for miss in found.missing:
@@ -60,12 +61,12 @@ def screen(outcomes: Sequence[Outcome], look: RenderOptions = DEFAULT_OPTIONS) -
         for note in _all_notes(found, name):
             page.line((note, "dim"), hanging=INDENT)
     else:
-        _short(page, found, name)
-    page.line((_closing(found, look.exit_code), "heading" if found.findings else ""))
+        _short(page, found, name, look)
+    page.line((_closing(found, look), "heading" if found.findings else ""))
     return page.text()
 
 
-def _short(page: Page, found: Diagnosis, name: str) -> None:
+def _short(page: Page, found: Diagnosis, name: str, look: RenderOptions) -> None:
     """Add a diagnosis on a screen: the worst findings in the longest form that leaves a title for each of the rest."""
     loud = [finding for finding in found.findings if finding.leaf.severity in LOUD]
     quiet = [finding for finding in found.findings if finding.leaf.severity not in LOUD]
@@ -78,12 +79,7 @@ def _short(page: Page, found: Diagnosis, name: str) -> None:
     for place, finding in enumerate(loud):
         rest = len(loud) - place - 1
         for form in FORMS:
-            lines = [
-                (head if not index else "", line)
-                for head, text in _rows(finding)
-                if head in form
-                for index, line in enumerate(in_lines(page.plain(text), page.width - INDENT - HEAD, form[head]))
-            ]
+            lines = _lines(page, found, finding, form, look)
             # The longest form only where all others can be brief.
             parted = form is FORMS[0] or was_long
             if parted + 1 + len(lines) + (3 if form is FORMS[0] else 1) * rest <= room:
@@ -100,8 +96,7 @@ def _short(page: Page, found: Diagnosis, name: str) -> None:
     if quiet:
         page.blank()
     if len(quiet) > room + 1:
-        names = ", ".join(finding.leaf.id for finding in quiet)
-        page.item(("note", "note word"), [(names, "id")], indent=0, head_width=HEAD)
+        page.item(("note", "note word"), [(", ".join(one.leaf.id for one in quiet), "id")], indent=0, head_width=HEAD)
         quiet = []
     for finding in quiet:
         leaf, text = finding.leaf.id, page.plain(f"{finding_title(finding)}: {_decisive(finding)}")
@@ -109,9 +104,28 @@ def _short(page: Page, found: Diagnosis, name: str) -> None:
         page.lines([[(f"{'note':<{HEAD}}", "note word"), (f"{text} ", ""), (f"({leaf})", "id")]])
     if found.findings:
         page.blank()
-    page.lines([[(coverage(found, page.width), "")]])
-    for note in notes:
-        page.lines([[(clipped(page.plain(note), page.width), "dim")]])
+    told = ([(clipped(page.plain(note), page.width), "dim")] for note in notes)
+    page.lines([[(coverage(found, page.width), "")], *told])
+
+
+def _lines(
+    page: Page, found: Diagnosis, finding: Incident, form: Mapping[str, int], look: RenderOptions
+) -> list[tuple[str, str]]:
+    """Return the rows of a finding in a form: of each line what stands before it, and the line."""
+    lines: list[tuple[str, str]] = []
+    for head, text in _rows(finding):
+        if head in form:
+            wrapped = in_lines(page.plain(text), page.width - INDENT - HEAD, form[head])
+            lines += zip([head, *[""] * len(wrapped)], wrapped, strict=False)
+        if head == "now" and "line" in form:
+            lines += (("", line) for line in _quoted(found, finding, look))
+    return lines
+
+
+def _quoted(found: Diagnosis, finding: Incident, look: RenderOptions) -> tuple[str, ...]:
+    """Return the line of the setting that decided, and carets under its value; nothing where that is not known."""
+    place = place_of(found, finding)
+    return quoted(place, look.width - INDENT - HEAD, ascii=look.ascii) if place else ()
 
 
 def _several(outcomes: Sequence[Outcome], look: RenderOptions) -> str:
@@ -130,9 +144,9 @@ def _several(outcomes: Sequence[Outcome], look: RenderOptions) -> str:
             pieces = [(str(severity), f"{severity} word"), (title, ""), (f"({finding.leaf.id})", "id"), (fix, "dim")]
             page.line(*pieces, indent=INDENT, hanging=INDENT)
     counts = Counter(outcome.verdict for outcome in outcomes)
-    listed_ = ", ".join(f"{count} {word}" for word, count in counts.items())
+    verdicts = ", ".join(f"{count} {word}" for word, count in counts.items())
     code = f" · exit {look.exit_code}" if look.exit_code is not None else ""
-    page.line((f"{len(outcomes)} configurations: {listed_}{code}", "heading"))
+    page.line((f"{len(outcomes)} configurations: {verdicts}{code}", "heading"))
     return page.text()
 
 
@@ -165,16 +179,12 @@ def _decisive(finding: Incident) -> str:
     return finding.evidence[-1].text if finding.evidence else ""
 
 
-def location_of(found: Diagnosis, finding: Incident) -> tuple[str, int | None]:
-    """Return the file and the line of the first setting that decided; no line if the format has none."""
+def place_of(found: Diagnosis, finding: Incident) -> Place | None:
+    """Return where the first setting that decided stands; None where all are defaults, or from a log."""
     text = _decisive(finding)
-    quoted = sorted((text.find(f"({item.source})"), item.source) for item in found.run.config.values())
-    for at, source in quoted:
-        paths = [use.path for use in found.run.sources if source.startswith(PurePath(use.path).name)]
-        if at >= 0 and paths:
-            line = _LINE.search(source)
-            return paths[-1], int(line[1]) if line else None
-    return "", None
+    settings = (item for item in found.run.config.values() if f"({item.source})" in text)
+    places = {text.index(f"({item.source})"): item.place for item in settings if item.place}
+    return next(iter(map(places.get, sorted(places))), None)
 
 
 def _all_notes(found: Diagnosis, name: str) -> tuple[str, ...]:
@@ -222,15 +232,19 @@ def _summary(found: Diagnosis) -> str:
     return ", ".join(texts)
 
 
-def _closing(found: Diagnosis, exit_code: int | None) -> str:
-    """Return the last line: the verdict, the findings, the exit code."""
-    first = BADGES[badge(found)].word.lower()
+def _closing(found: Diagnosis, look: RenderOptions) -> str:
+    """Return the last line: the verdict, the findings, how many `--fix` would settle, the exit code."""
+    parts = [BADGES[badge(found)].word.lower()]
     if found.findings:
-        first = f"{first}: {found.findings[0].leaf.id}"
+        parts[0] += f": {found.findings[0].leaf.id}"
     if len(found.findings) > 1:
-        first = f"{first} and {len(found.findings) - 1} more"
-    parts = [first, ignored_counts(found) if found.ignored else ""]
-    return " · ".join([*filter(None, parts), *([f"exit {exit_code}"] if exit_code is not None else [])])
+        parts[0] += f" and {len(found.findings) - 1} more"
+    if found.ignored:
+        parts.append(ignored_counts(found))
+    count = sum(1 for _ in edits(found))
+    if count:
+        parts.append(f"{count} can be fixed (--fix)")
+    return " · ".join([*parts, *([f"exit {look.exit_code}"] if look.exit_code is not None else [])])
 
 
 def headline(outcomes: Sequence[Outcome], look: RenderOptions = DEFAULT_OPTIONS) -> str:
@@ -266,7 +280,7 @@ def markdown(outcomes: Sequence[Outcome], look: RenderOptions = DEFAULT_OPTIONS)
                 table(("", "what", "now", "what it costs", "fix", "source"), rows) if rows else "",
                 folded(judged, listed(missing)) if missing else judged,
                 listed(map(escape, _all_notes(found, name))),
-                f"**{escape(_closing(found, look.exit_code))}**",
+                f"**{escape(_closing(found, look))}**",
             )
         )
     return "\n".join(parts)

@@ -110,12 +110,12 @@ def read_settings(file: ConfigFile) -> FileSettings:
     values = file.values
     framework = "" if is_model(values) else trainer_of(values)
     trainer = framework_called(framework)
-    words = {plain_word(key) for part in (values, *filter(_is_section, values.values())) for key in part}
+    words = {plain_word(key) for part in (values, *values.values()) if isinstance(part, Mapping) for key in part}
     partial = not words.isdisjoint(("log_history", "defaults", "base", *trainer.config.own_loop))
     reading = FileSettings(file, framework, notes=list(file.notes), partial=partial)
     if is_model(values):
         for key, value in of_model(values).items():
-            _convert(reading, Spelling(key, 0, (), value), file.name, noted=False)
+            _convert(reading, Spelling(key, 0, (), value), noted=False)
         return reading
     if framework:
         reading.settings["framework"] = Setting(framework, file.name)
@@ -125,12 +125,11 @@ def read_settings(file: ConfigFile) -> FileSettings:
         for key, flags in EXCLUSIVE.items():
             on = [flag for flag in flags if _is_on(section.get(flag))]
             if len(on) > 1:
-                reading.settings[key] = Setting("+".join(on), file.place((*path, on[0])), on[0])
-    near = _misspelled(reading)
-    if near:
+                reading.settings[key] = file.setting("+".join(on), (*path, on[0]))
+    if near := _misspelled(reading):
         path, word = near
         shown = f"{masked(clean(path[-1], 40))}: did you mean {word}?"
-        reading.settings["misspelled"] = Setting(shown, file.place(path), dotted(path))
+        reading.settings["misspelled"] = file.setting(shown, path, "key")
     for key in _without_meaning(values, framework):
         reading.settings.pop(key, None)
     return reading
@@ -152,10 +151,6 @@ def trainer_of(values: Mapping[str, Any]) -> str:
             built = (one.id for one in frameworks().values() if target in one.config.targets)
             found = next(built, "") or of_config(section)
     return found
-
-
-def _is_section(value: Any) -> bool:
-    return isinstance(value, Mapping)
 
 
 def _is_on(value: Any) -> bool:
@@ -215,10 +210,11 @@ def _switched_off(values: Mapping[str, Any]) -> set[str]:
     """Return what flags of a section switch off: `use_peft: false` the words `peft` and `lora`."""
     off: set[str] = set()
     for key, value in values.items():
-        switch = _SWITCH.fullmatch(plain_word(key)) if value is False else None
-        if switch:
-            stem = switch[1] or switch[2]
-            off |= {"peft", "lora"} if stem in ("peft", "lora") else {stem}
+        switch = _SWITCH.fullmatch(plain_word(key))
+        if switch and value is False:
+            off.add(switch[1] or switch[2])
+    if off & {"peft", "lora"}:
+        off |= {"peft", "lora"}
     return off
 
 
@@ -238,7 +234,8 @@ def _inside(kind: str, words: list[str]) -> str:
 
 
 def _leaf(word: str, kind: str, path: KeyPath, value: Any, framework: str) -> Iterator[Spelling]:
-    depth = _DEEPER * (len(path) - 1) + _MODEL * (kind == "model") + _ANY * (kind == "any")
+    is_guessed = kind == "any" or stage_of(plain_word(path[0])) != ""
+    depth = _DEEPER * (len(path) - 1) + _MODEL * (kind == "model") + _ANY * is_guessed
     if word in _BETAS and kind in ("top", "training", "optimizer", "any"):
         betas = _NUMBER.findall(value) if isinstance(value, str) else value
         for index, beta in enumerate(betas[:2] if isinstance(betas, list | tuple) else ()):
@@ -278,14 +275,6 @@ def _agreeing(candidates: list[Spelling], reading: FileSettings) -> list[Spellin
 
     Equal are sections that no table knows, and those of stages that follow one another: `sft`, then `dpo`.
     """
-    stages: dict[str, set[str]] = defaultdict(set)
-    for one in candidates:
-        stages[one.key].add(stage_of(plain_word(one.path[0])))
-    several = {key for key, names in stages.items() if len(names - {""}) > 1}
-    candidates = [
-        replace(one, rank=_ANY) if one.key in several and stage_of(plain_word(one.path[0])) else one
-        for one in candidates
-    ]
     sure = {one.key for one in candidates if one.rank < _ANY and one.value is not None}
     guessed: dict[str, list[Spelling]] = defaultdict(list)
     for one in candidates:
@@ -295,7 +284,7 @@ def _agreeing(candidates: list[Spelling], reading: FileSettings) -> list[Spellin
     for key, (first, *others) in guessed.items():
         other = next((one for one in others if one.value != first.value), None)
         if other:
-            where = f"{reading.file.place(first.path)} and {dotted(other.path)}"
+            where = f"{reading.file.where(first.path)} and {dotted(other.path)}"
             reading.notes.append(f"{where} say {key} in two ways: not judged.")
             differing.add(key)
     reading.open |= differing
@@ -319,33 +308,32 @@ def _settle(reading: FileSettings, candidates: list[Spelling]) -> None:
             reading.open.add(key)
         if key in settings or key in shares or one.value is None or _is_unset(one):
             continue
-        place = reading.file.place(one.path)
         if key in _SHARES and _is_share(one.value):
-            shares[key] = Setting(one.value, place)
+            shares[key] = reading.file.setting(one.value, one.path)
             reading.open.add(key)
-        elif _convert(reading, one, place) and key == "batch_size":
+        elif _convert(reading, one) and key == "batch_size":
             bare_batch = plain_word(one.path[-1]) == key
     steps = settings.get("max_steps")
     if framework_called(reading.framework).defaults.shares and steps and isinstance(steps.value, int):
         for key, share in shares.items():
-            settings[key] = Setting(math.ceil(float(share.value) * steps.value), share.source)  # type: ignore[arg-type]
+            settings[key] = replace(share, value=math.ceil(float(share.value) * steps.value))  # type: ignore[arg-type]
     # A bare `batch_size` is what one device takes at once if it is accumulated.
     times = settings.get("accumulation_steps")
     if bare_batch and times and times.value != 1 and "micro_batch_size" not in settings:
         settings["micro_batch_size"] = settings.pop("batch_size")
 
 
-def _convert(reading: FileSettings, one: Spelling, place: str, *, noted: bool = True) -> bool:
+def _convert(reading: FileSettings, one: Spelling, *, noted: bool = True) -> bool:
     """Add a value as its key asks for, or note that it is of the wrong kind; return whether it was added."""
     try:
-        reading.settings[one.key] = Setting(SETTINGS[one.key][0](one.value), place, dotted(one.path))
+        reading.settings[one.key] = reading.file.setting(SETTINGS[one.key][0](one.value), one.path)
     except (ValueError, OverflowError, TypeError) as error:
         text = one.value if isinstance(one.value, str) else ""
         if _IMPORTED.fullmatch(text):
             reading.open.add(one.key)
         elif noted and not (one.key == "warmup_steps" and text.isalpha()):  # the shape of a warm-up: `linear`
             shown = masked(clean(repr(one.value), 40))
-            reading.notes.append(f"{place} is {shown}, not {clean(error, 60)}: ignored.")
+            reading.notes.append(f"{reading.file.where(one.path)} is {shown}, not {clean(error, 60)}: ignored.")
         return False
     return True
 
@@ -417,7 +405,11 @@ def _by_rule(rule: Rule, values: Mapping[str, Any]) -> Iterator[Spelling]:
     path: list[str] = []
     value: Any = values
     for word in rule.at:
-        key = next((key for key in value if plain_word(key) == plain_word(word)), None) if _is_section(value) else None
+        key = (
+            next((key for key in value if plain_word(key) == plain_word(word)), None)
+            if isinstance(value, Mapping)
+            else None
+        )
         if key is None:
             return
         path.append(key)
@@ -435,7 +427,7 @@ def _by_rule(rule: Rule, values: Mapping[str, Any]) -> Iterator[Spelling]:
 
 def _adapter(values: Mapping[str, Any], words: Mapping[str, str]) -> Iterator[Spelling]:
     """Yield whether all weights are trained, or low-rank ones on weights that may be quantized."""
-    word = next((word for word in _ADAPTERS if word in words and not _is_section(values[words[word]])), "")
+    word = next((word for word in _ADAPTERS if word in words and not isinstance(values[words[word]], Mapping)), "")
     if not word:
         return
     name = str(values[words[word]]).lower()
@@ -495,10 +487,7 @@ _MIN_LENGTH = 7  # characters: shorter words resemble too many others
 _MAX_KEYS = 1000  # no configuration of a person has as many
 _CLOSE = 0.9  # of difflib, at which 1 is the same word: a letter in ten
 _SEARCHED = ("top", "training", "optimizer", "schedule")  # kinds of sections
-_BY_LENGTH: dict[int, list[str]] = defaultdict(list)
-for _word, (_key, _) in SPELLINGS.items():
-    if SETTINGS[_key][1]:  # without keys that no file spells
-        _BY_LENGTH[len(_word)].append(_word)
+_KNOWN = [word for word, (key, _) in SPELLINGS.items() if SETTINGS[key][1]]  # without keys that no file spells
 _USED = (*SPELLINGS, *MODES, *SCALERS)
 # All that known spellings are made of: `model_type` is no slip for `model_dtype`.
 _USED_PARTS = frozenset(part for word in _USED for part in word.split("_"))
@@ -512,8 +501,8 @@ def _misspelled(reading: FileSettings) -> tuple[KeyPath, str] | None:
         used = word in (*_USED, *KINDS[kind].own, *config.keys, *config.ignored)
         if any((len(word) < _MIN_LENGTH, used, _USED_PARTS.issuperset(word.split("_")))):
             continue
-        near = [other for length in (0, -1, 1) for other in _BY_LENGTH.get(len(word) + length, ())]
-        near = get_close_matches(word, [other for other in near if squeezed(other) != squeezed(word)], 1, _CLOSE)
+        others = [other for other in _KNOWN if abs(len(other) - len(word)) < 2 and squeezed(other) != squeezed(word)]
+        near = get_close_matches(word, others, 1, _CLOSE)
         if near and SPELLINGS[near[0]][0] not in {*reading.settings, *reading.open}:
             return path, near[0]
     return None

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from stabtree._version import __version__
 from stabtree.common.answer import UNKNOWN
 from stabtree.common.errors import StabtreeError
-from stabtree.common.text import clean, inert
+from stabtree.common.text import clean, inert, masked
 from stabtree.judging.verdict import ORDER, UNREAD, Outcome, fails
 from stabtree.loaders.paths.stored import with_places
 from stabtree.report.advice import do_now
@@ -60,6 +60,7 @@ class Problem(NamedTuple):
     leaf: Leaf | None = None  # the leaf itself
     ignored: bool = False  # whether it is ignored or accepted
     accepted: str = ""  # why it is accepted; empty for a leaf that is ignored
+    columns: tuple[int, ...] = ()  # the first column of the word in that line, from 1, and the one behind it
 
 
 class Told(NamedTuple):
@@ -107,15 +108,16 @@ def _told(judged: Judged, look: RenderOptions) -> list[Told]:
 
 
 def _problem(name: str, log: str, found: Diagnosis, finding: Incident) -> Problem:
-    file, line = log, None
-    if found.before_run:  # a configuration may be of several files
-        path, line = preflight.location_of(found, finding)
-        file = clean(path, MAX_PATH) or log
-    elif finding.onset_step is not None:
-        line = found.run.places.get(finding.onset_step)
-    leaf, mark = finding.leaf, fingerprint(found, finding)
-    severity = str(leaf.severity)
-    return Problem(name, file, line, clean(leaf.id), severity, _describe(finding), _actions(finding), mark, leaf)
+    leaf, onset, mark = finding.leaf, finding.onset_step, fingerprint(found, finding)
+    told = _describe(finding), _actions(finding), mark, leaf
+    problem = Problem(name, log, None, clean(leaf.id), str(leaf.severity), *told)
+    if onset is not None:
+        return problem._replace(line=found.run.places.get(onset))
+    place = preflight.place_of(found, finding)
+    if place is None:
+        return problem
+    file, columns = clean(masked(place.path), MAX_PATH), (place.start + 1, place.end + 1)
+    return problem._replace(file=file, line=place.line, columns=columns)  # a configuration may be of several files
 
 
 def _describe(finding: Incident) -> str:
@@ -158,10 +160,9 @@ def github(judged: Judged, look: RenderOptions = DEFAULT_OPTIONS) -> str:
         command = COMMANDS[one.severity]
         shown[command] += 1
         if shown[command] <= MAX_SHOWN:
-            values = {"file": one.file, "line": one.line, "title": one.title}
-            properties = ",".join(
-                f"{key}={_property(value)}" for key, value in values.items() if value not in (None, "")
-            )
+            columns = zip(("col", "endColumn"), one.columns, strict=False)
+            values = [("file", one.file), ("line", one.line), *columns, ("title", one.title)]
+            properties = ",".join(f"{key}={_property(value)}" for key, value in values if value not in (None, ""))
             message = "\n".join([f"{one.run} ({one.rule})", *one.actions])
             lines.append(f"::{command} {properties}::{_data(message)}")
     for command, count in shown.items():
@@ -284,7 +285,7 @@ def sarif(judged: Judged, look: RenderOptions = DEFAULT_OPTIONS) -> str:
         # GitHub rejects a result without a line.
         physical = {
             "artifactLocation": {"uri": f"file://{quote(path)}" if path.startswith("/") else quote(path)},
-            "region": {"startLine": one.line or 1},
+            "region": {"startLine": one.line or 1} | dict(zip(("startColumn", "endColumn"), one.columns, strict=False)),
         }
         shared = {
             "level": SARIF[COMMANDS[one.severity]],
@@ -324,13 +325,8 @@ def sarif(judged: Judged, look: RenderOptions = DEFAULT_OPTIONS) -> str:
         invocation["exitCode"] = look.exit_code
     if failed:
         invocation["toolExecutionNotifications"] = failed
-    driver = {"name": "stabtree", "version": __version__, "rules": [*rules.values()]}
-    run = {
-        "tool": {"driver": driver},
-        "invocations": [invocation],
-        "columnKind": "unicodeCodePoints",
-        "results": results,
-    }
+    tool = {"driver": {"name": "stabtree", "version": __version__, "rules": [*rules.values()]}}
+    run = {"tool": tool, "invocations": [invocation], "columnKind": "unicodeCodePoints", "results": results}
     return written({"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0", "runs": [run]})
 
 

@@ -133,13 +133,6 @@ def test_what_is_odd_in_a_file_is_a_note(
     assert [told for told in run.notes if note in told]
 
 
-def test_a_mistake_in_json_stands_in_the_line_that_it_has(tmp_path: Path) -> None:
-    """Also behind comments, which are left out."""
-    with pytest.raises(StabtreeError) as error:
-        load_config(write(tmp_path, '{"a": 1, /* b\n */\n "c" 2}', "b.json"))
-    assert str(error.value.where).endswith("b.json:3")
-
-
 def test_nothing_of_a_file_reaches_the_screen_raw(tmp_path: Path) -> None:
     """Escape codes, line ends and passwords in keys and values are gone from settings, sources and notes."""
     values = {

@@ -15,7 +15,7 @@ from stabtree.judging.judge import Judging
 from stabtree.judging.settings import read_settings
 from stabtree.run import CONFIG, Setting
 from stabtree.tools.check import command
-from stabtree.tools.check.ranges import phase_of
+from stabtree.tools.check.plans import phase_of
 from stabtree.tree.load import load_known, load_preflight, load_tree, load_trees
 from stabtree.tree.model import Severity
 from tests.conftest import falling, make_run
@@ -135,13 +135,6 @@ def test_a_setting_that_is_not_said_is_not_judged() -> None:
     empty = checked(of({"seed": 3}))
     assert (empty.verdict, leaves(empty)) == (UNKNOWN, set())
     assert set(answers(empty).values()) == {UNKNOWN}
-
-
-def test_what_is_not_said_is_told() -> None:
-    """With the setting that lacks, in words for a configuration and not for a log."""
-    found = checked(planned(lr=None, min_lr=None))
-    lacking = {key: miss.log for miss in found.missing for key in miss.metrics}
-    assert lacking["lr"] == "say lr in the configuration"
 
 
 def test_too_few_answers_are_no_verdict() -> None:

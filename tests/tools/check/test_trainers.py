@@ -284,19 +284,6 @@ def test_all_that_a_trainer_says_is_read_and_nothing_else(tmp_path: Path, traine
     assert not run.notes
 
 
-@pytest.mark.parametrize("trainer", ["axolotl", "lightning", "deepspeed"])
-def test_each_setting_tells_where_it_stands(tmp_path: Path, trainer: str) -> None:
-    """A setting's source is its file with the line, where the format has lines, and the key as it is written."""
-    name, text, _ = CASES[trainer]
-    config = load_config(write(tmp_path, text.lstrip("\n"), name)).config
-    told = {
-        "axolotl": "tune.yml:16, learning_rate",
-        "lightning": "config.yaml:19, optimizer.init_args.lr",
-        "deepspeed": "ds.json, optimizer.params.lr",
-    }
-    assert config["lr"].source == told[trainer]
-
-
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
