@@ -28,6 +28,7 @@ from stabtree.tools.compare.noise import (
     SCHEDULED,
     Difference,
     Rows,
+    apart,
     at_first,
     beyond_noise,
     ending,
@@ -391,11 +392,12 @@ def _direction(metric: str) -> int:
 def _ended(rows: Rows, first: Difference | None, equal: int) -> Difference | None:
     """Return how an outcome ends worse or better, and since when; else the first difference with its side."""
     direction, lost_step = _direction(rows.metric), first.lost_step if first else None
-    worse = ending(rows, direction, "worse", lost_step, equal)
-    if ended := worse or ending(rows, -direction, "better", equal=equal):
+    off = apart(rows)
+    worse = ending(rows, off, direction, "worse", lost_step, equal)
+    if ended := worse or ending(rows, off, -direction, "better", equal=equal):
         return ended
     if first is None:
-        return at_first(rows, direction)
+        return at_first(rows, off, direction)
     if first.good is None or first.bad is None or first.how == "differs":
         return None
     return replace(first, side="worse" if direction * (first.bad - first.good) > 0 else "better")

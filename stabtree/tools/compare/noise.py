@@ -8,7 +8,8 @@ more than noise where it is well beyond what was before it, or, with several goo
 
 A series ends worse from the last rise of the differences on that lasts to the end, which begins at a change point;
 where the run was better before, it is worse only once it has crossed the good one. How far it ends off must be more
-than noise of as many rows and than the differences wandered before; of a run that was never alike, far more.
+than noise of as many rows, and than another seed may end off, by what is known of seeds in general and by how far the
+good runs are apart or the differences wandered before.
 """
 
 from __future__ import annotations
@@ -22,14 +23,24 @@ from msgspec.structs import replace
 
 from stabtree.common.lazy import np
 from stabtree.common.shared import ROWS_LONG
-from stabtree.common.stats import LARGEST, change_noise, median, span, stretches, true_at_end
+from stabtree.common.stats import (
+    LARGEST,
+    MEDIAN_ERROR,
+    NEARLY_ZERO,
+    change_noise,
+    median,
+    span,
+    stretches,
+    true_at_end,
+    unsure,
+)
 from stabtree.measures.scores import Windows
 from stabtree.metrics.metric import Role
 from stabtree.metrics.table import with_role
 from stabtree.profile.change import change_point
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from stabtree.common.lazy import Bools, Floats, Ints
     from stabtree.run import Run
@@ -49,22 +60,32 @@ CHANCE_OF_DIGITS = 1e-3  # that runs of two seeds begin with the same digits
 NOISE_ROWS = 50  # first rows that show how much a series moves by itself
 MIN_NOISE_ROWS = 3  # rows needed to measure that
 
-OVER = (1, 8, 32)  # rows that are averaged: a jump is seen in one, a shift in many
+OVER = {1: "jumps", 8: "shifts", 32: "shifts"}  # what is seen in the mean of so many rows
 MIN_ROWS = 40  # common rows needed to measure noise
 FEW_ROWS = 12  # the same of an outcome, whose end may be far off
 MIN_WINDOW, MAX_WINDOW = 10, 64  # rows, or means of rows, that a deviation is measured by
 MIN_SCORE = 7.0  # deviations of a difference
 BEYOND = 2.0  # times the farthest healthy deviation that it is
 FLOOR = 0.3  # times the good run's own noise: the smallest deviation of the differences
-ERRORS = 6.0  # of the level at the end that it must be off
-WANDERED = 6.0  # times what levels of as many rows wandered before that it must be off
-MATTERS = 0.02  # share of the good value, or of its range where it may be 0: less is no worse, however sure
-NEVER_ALIKE = 0.3  # the same of a run that was off from its first rows on, as other seeds may be
-HISTORY, HISTORY_ROWS = 4, 20  # levels, and rows, that show how much they wander
+
 END = 4  # which part of the stretch is its end, and how many such parts before it are compared with that
 MIN_END, MAX_END = 3, 256  # rows of it
 END_ROWS = 16  # rows that show the noise at the end
-MEDIAN_ERROR = 1.25  # of a median, in errors of the mean
+ERRORS = 5.0  # of the level at the end that it must be off, by the noise of two runs like the good one
+SURE = 3.0  # the same by the noise of the bad run, which may be larger
+WANDERED = 5.0  # times what levels of as many rows wander that it must be off
+HISTORY_ROWS, BLOCKS = 20, 8  # rows, and blocks of them, that show how much levels wander
+MATTERS = 0.02  # share of the good value, or of its range where it may be 0: less is no worse, however sure
+NEVER_ALIKE = 0.3  # the same of runs that were not alike in their first rows
+BEGIN, ALIKE = 50, 0.1  # which part of the rows are the first, and how far they may be apart in logarithms
+
+# How far another seed may end off if it begins alike: as a share of what the run has gained, and in logarithms of a run
+# that has gained little. Of the training loss the largest share of 47 families of two to five seeds was 0.06, and 0.06
+# in logarithms; of held-out losses, which overfit in some seeds alone, 0.25 but for one and 0.2.
+SEEDS_TRAINED = 0.1, 0.08
+SEEDS_HELD_OUT = 0.3, 0.25
+MAX_GAIN = 50.0  # in logarithms
+
 MAX_LOG = 5.0  # a hundredfold rise is one, however high it goes
 LOST = 0.5  # share of rows up to the end that are not finite where a series is lost
 STRETCH = 3  # longest stretch of non-finite values that does not count if the good run has some too
@@ -275,47 +296,78 @@ class Apart(NamedTuple):
     Attributes:
         rows: the indexes of these rows.
         apart: float64 (m,), the bad run less the middle of the good ones.
-        others: float64 (runs, m), each good run less the middle of the other ones; the only one as it is.
-        unit: what a share of the difference is one of: of logarithms 1, else the range of the good runs.
+        course: float64 (m,), the middle of the good runs.
+        others: float64 (runs, m), each good run less the middle of the other ones; none of a single good run.
+        ratios: whether a difference is one of logarithms.
         floor: the smallest noise that the difference can have.
+        matters: the smallest difference that matters.
+        seeds: how far off another seed may end.
     """
 
     rows: Ints
     apart: Floats
+    course: Floats
     others: Floats
-    unit: float
-    floor: float
+    ratios: bool = False
+    floor: float = 0.0
+    matters: float = 0.0
+    seeds: float = 0.0
+
+    def cut(self, part: slice) -> Apart:
+        """Return some of the rows."""
+        kept = {name: getattr(self, name)[..., part] for name in ("rows", "apart", "course", "others")}
+        return self._replace(**kept)
 
     def noise(self, last: int = 0) -> float:
         """Return the noise of a row, or of one of the last ones."""
         return max(change_noise(self.apart[-last:]), self.floor)
 
 
-def apart(rows: Rows, until: int | None = None) -> Apart:
-    """Return how far the runs are apart, up to a row."""
-    kept = np.flatnonzero((np.isfinite(rows.good).all(axis=0) & np.isfinite(rows.bad))[:until])
+def apart(rows: Rows) -> Apart:
+    """Return how far the runs are apart."""
+    kept = np.flatnonzero(np.isfinite(rows.good).all(axis=0) & np.isfinite(rows.bad))
     good, bad = scaled(rows.good[:, kept], rows.bad[kept])
-    unit = 1.0 if (rows.good[:, kept] > 0).all() else max(span(middle(good)), 1e-300)
-    others = good
+    course, others = middle(good), np.zeros((0, len(kept)))
     if len(good) > 1:
         others = np.array([values - middle(np.delete(good, run, axis=0)) for run, values in enumerate(good)])
-    return Apart(kept, bad - middle(good), others, unit, FLOOR * _noise(good[0]))
+    off = Apart(kept, bad - course, course, others)
+    if not len(kept):
+        return off
+    off = off._replace(ratios=bool((rows.good[:, kept] > 0).all()), floor=FLOOR * _noise(good[0]))
+    unit = 1.0
+    if not off.ratios:
+        unit = max(span(course), NEARLY_ZERO)
+    return off._replace(matters=MATTERS * unit, seeds=unit * _seeds(rows.metric, off))
+
+
+def _seeds(metric: str, off: Apart) -> float:
+    """Return how far off another seed may end: of runs that begin alike by a share of what was gained."""
+    first = slice(min(max(len(off.rows) // BEGIN, MIN_END), FEW_ROWS))
+    if not off.ratios or abs(median(off.apart[first])) > ALIKE:
+        return NEVER_ALIKE
+    share, least = SEEDS_HELD_OUT
+    if metric in with_role(Role.LOSS):
+        share, least = SEEDS_TRAINED
+    gain = median(off.course[first]) - median(off.course[-len(off.rows) // END :])
+    return max(math.log1p(share * math.expm1(min(max(gain, 0.0), MAX_GAIN))), least)
 
 
 def beyond_noise(rows: Rows) -> Difference | None:
     """Find where a series leaves the good runs by more than noise; with one good run, by more than before."""
     found, off = [], apart(rows)
-    for over in OVER if len(off.rows) >= MIN_ROWS else ():
+    if len(off.rows) < MIN_ROWS:
+        return None
+    for over, how in OVER.items():
         scores = _scores(off.apart, over, off.floor)
         healthy: Floats | float = np.maximum.accumulate(np.append(0.0, scores))[:-1]
-        if len(off.others) > 1:
+        if len(off.others):
             healthy = max(_scores(values, over, off.floor).max(initial=0.0) for values in off.others)
         above = np.flatnonzero(scores > np.maximum(MIN_SCORE, BEYOND * healthy))
         if len(above):
             at = len(off.apart) // over - len(scores) + int(above[0])
-            here = difference(rows, int(off.rows[over * at]), "jumps" if over == 1 else "shifts")
+            here = difference(rows, int(off.rows[over * at]), how)
             found.append((over * (at + 1), replace(here, noises=float(scores[above[0]]), over_rows=over)))
-    return min(found, key=lambda item: item[0])[1] if found else None
+    return min(found, key=lambda item: item[0], default=(0, None))[1]
 
 
 def _scores(off: Floats, over: int, floor: float) -> Floats:
@@ -343,11 +395,14 @@ def middle(values: Floats) -> Floats:
     return middle
 
 
-def ending(rows: Rows, direction: int, side: str, lost_step: int | None = None, equal: int = 0) -> Difference | None:
+def ending(
+    rows: Rows, off: Apart, direction: int, side: str, lost_step: int | None = None, equal: int = 0
+) -> Difference | None:
     """Return the last stretch in which the bad run is worse, up to the end; None if it ends no worse.
 
     Args:
         rows: the series.
+        off: how far it is apart.
         direction: 1 where higher is worse, -1 where lower is.
         side: what to call it: `worse`; of the other direction, `better`.
         lost_step: the step from which on the series is missing in the bad run, if it is.
@@ -355,21 +410,21 @@ def ending(rows: Rows, direction: int, side: str, lost_step: int | None = None, 
     """
     usable = np.flatnonzero(np.isfinite(rows.good).all(axis=0))
     lost_row = _lost(usable, ~np.isfinite(rows.bad[usable]))
-    lost_step = lost_step if lost_row is None else int(rows.steps[lost_row])
-    off = apart(rows, lost_row)
+    if lost_row is not None:
+        lost_step, off = int(rows.steps[lost_row]), off.cut(slice(int(np.searchsorted(off.rows, lost_row))))
     found = _last_stretch(off, direction, equal)
-    if found is None and lost_step is None:
-        return None
-    row, before, size = found or (-1, "level" if len(off.rows) else "", 0)
-    step = int(rows.steps[off.rows[row]]) if found else lost_step or 0
-    good = bad = times = None
-    if found:
-        last = off.rows[-size:]
-        good, bad = median(middle(rows.good[:, last])), median(rows.bad[last])
-        times = bad / good if min(good, bad) > 0 else None
+    if found is None:
+        if lost_step is None:
+            return None
+        return Difference(rows.metric, lost_step, side, before="level" * bool(len(off.rows)), lost_step=lost_step)
+    row, before, size = found
+    last, times = off.rows[-size:], None
+    good, bad = median(middle(rows.good[:, last])), median(rows.bad[last])
+    if min(good, bad) > 0:
+        times = bad / good
     return Difference(
         metric=rows.metric,
-        step=step,
+        step=int(rows.steps[off.rows[row]]),
         how=side,
         good=good,
         bad=bad,
@@ -393,11 +448,28 @@ def _last_stretch(off: Apart, direction: int, equal: int = 0) -> tuple[int, str,
     apart, count = direction * off.apart, len(off.apart)
     if count < FEW_ROWS:
         return None
-    same = min(int(np.searchsorted(off.rows, equal)), count - 1)
+    for row in _starts(off, apart, min(int(np.searchsorted(off.rows, equal)), count - 1)):
+        size, past = min(max((count - row) // END, MIN_END), MAX_END, count - row), apart[:row]
+        before = 0.0
+        if row >= size:
+            before = median(past[-END * size :])
+        if median(apart[-size:]) - max(before, 0.0) > _enough(off, past, size):
+            return *_since(off, apart, row, before, END * size), size
+    return None
+
+
+def _starts(off: Apart, apart: Floats, same: int) -> Iterator[int]:
+    """Yield the rows from which on the bad run may be worse.
+
+    The change point; where the excess begins that is half of that at the end; and the first row that is not the same.
+    """
     # A straight climb is straight as a ratio, and bent in logarithms.
-    ratios = np.expm1(np.minimum(apart, MAX_LOG)) if direction > 0 and off.unit == 1.0 else apart
-    rise = change_point(np.arange(count), ratios)
-    start = max(rise.first_bad_step, same) if rise else same
+    count, ratios = len(apart), apart
+    if off.ratios:
+        ratios = np.expm1(np.minimum(apart, MAX_LOG))
+    rise, start = change_point(np.arange(count), ratios), same
+    if rise:
+        start = max(rise.first_bad_step, same)
     while rise and (rise := change_point(np.arange(count - start), ratios[start:])):
         over = min(rise.first_bad_step, start)
         error = ERRORS / 2 * off.noise() / max(over, 1) ** 0.5
@@ -405,45 +477,63 @@ def _last_stretch(off: Apart, direction: int, equal: int = 0) -> tuple[int, str,
         if not over or median(apart[start - over : start]) > -error or median(apart[start : start + over]) > error:
             break
         start += rise.first_bad_step
-    for row in dict.fromkeys((start, same)):
-        size = min(max((count - row) // END, MIN_END), MAX_END, count - row)
-        level, past = median(apart[-size:]), apart[:row]
-        wander, enough = _wander(off.others, past, size), MATTERS * off.unit
-        if wander is None:
-            wander, enough, past = 0.0, NEVER_ALIKE * off.unit, past[:0]
-        before = median(past[-END * size :]) if len(past) else 0.0
-        error = ERRORS * MEDIAN_ERROR * off.noise(max(2 * size, END_ROWS))
-        if level - max(before, 0.0) > max(error / size**0.5, WANDERED * wander, enough):
-            break
-    else:
-        return None
+    yield start
+    half = median(apart[-max(count // END, MIN_END) :]) / 2
+    above = int(np.cumsum(apart - half).argmin()) + 1
+    if half > 0 and same < above < count - MIN_END:
+        yield above
+    yield same
+
+
+def _enough(off: Apart, past: Floats, size: int) -> float:
+    """Return how far off the level of an end of so many rows must be: beyond noise, beyond other seeds, and enough.
+
+    How far off another seed may be is known of runs in general; the good runs show it, or the rows before the stretch.
+    """
+    last = max(2 * size, END_ROWS)
+    noise, error = off.noise(last), MEDIAN_ERROR / size**0.5
+    alike = min(noise, 2**0.5 * change_noise(off.course[-last:]))
+    of_noise = error * max(ERRORS * alike * unsure(min(last, len(off.rows)), ERRORS), SURE * noise)
+    shown, wander = 0, 0.0
+    if len(off.others):
+        shown = len(off.others) - 1
+        wander = float(np.mean([block_means(values[-END * size :], size) ** 2 for values in off.others]) ** 0.5)
+    elif len(past) >= HISTORY_ROWS:
+        shown, wander = len(past) // size, error * _long_noise(past, size)
+    of_seeds: float = ((off.seeds**2 + shown * (WANDERED * wander) ** 2) / (1 + shown)) ** 0.5
+    return max(of_noise, of_seeds, off.matters)
+
+
+def _long_noise(values: Floats, size: int) -> float:
+    """Return the noise of a row that makes levels of up to so many rows wander as they do."""
+    most = min(size, len(values) // BLOCKS)
+    sizes = [2**power for power in range(most.bit_length())]
+    return max((change_noise(block_means(values, over)) * over**0.5 for over in sizes), default=0.0)
+
+
+def _since(off: Apart, apart: Floats, row: int, before: float, rows: int) -> tuple[int, str]:
+    """Return since which row a run is worse, and what it was before; after a better stretch where it has crossed."""
     if not row:
-        return 0, "", size
-    whole, error = median(apart[:row]), ERRORS * MEDIAN_ERROR * off.noise() / row**0.5
-    how = ("level", "better", "worse")[(whole < -error) + 2 * (whole > max(error, enough))]
-    if before < -error * max(row / (END * size), 1) ** 0.5 / 2 and apart[row] < 0:
+        return 0, ""
+    how, whole, error = "level", median(apart[:row]), ERRORS * MEDIAN_ERROR * off.noise() / row**0.5
+    if whole < -error:
+        how = "better"
+    elif whole > max(error, off.matters):
+        how = "worse"
+    if before < -error * max(row / rows, 1) ** 0.5 / 2 and apart[row] < 0:
         row += int(np.cumsum(apart[row:]).argmin()) + 1
-    return min(row, count - 1), how, size
+    return min(row, len(apart) - 1), how
 
 
-def at_first(rows: Rows, direction: int) -> Difference | None:
+def at_first(rows: Rows, off: Apart, direction: int) -> Difference | None:
     """Return up to where an outcome is worse or better from its first rows on; None where it is not."""
-    off = apart(rows._replace(good=rows.good[:, ::-1], bad=rows.bad[::-1]))
+    back = off.cut(slice(None, None, -1))._replace(rows=rows.size - 1 - off.rows[::-1], seeds=off.matters)
     for side, sign in (("worse", direction), ("better", -direction)):
-        found = _last_stretch(off, sign)
+        found = _last_stretch(back, sign)
         if found and found[0] > 0:
-            until = int(rows.steps[rows.size - 1 - off.rows[found[0]]])
+            until = int(rows.steps[rows.size - 1 - back.rows[found[0]]])
             return replace(difference(rows, 0, "at first"), side=side, until=until, noises=None)
     return None
-
-
-def _wander(others: Floats, past: Floats, size: int) -> float | None:
-    """Return the standard deviation of levels of so many rows before; None where nothing shows it."""
-    if len(others) > 1:
-        return float(np.mean([block_means(values, size) ** 2 for values in others]) ** 0.5)
-    if len(past) < HISTORY_ROWS:
-        return None
-    return change_noise(block_means(past, min(size, len(past) // HISTORY)))
 
 
 def why_incomparable(rows: Rows) -> str:
