@@ -3,13 +3,11 @@
 Of runs of one seed the rows are equal to the last printed digit, until something differs. What is equal on every seed
 proves nothing: a series that does not move, and the first row of one that no batch is measured by.
 
-Of runs of different seeds each row, and each mean over some rows, is measured in deviations from those before. It is
-more than noise where it is well beyond what was before it, or, with several good runs, beyond all of theirs.
-
-A series ends worse from the last rise of the differences on that lasts to the end, which begins at a change point;
-where the run was better before, it is worse only once it has crossed the good one. How far it ends off must be more
-than noise of as many rows, and than another seed may end off, by what is known of seeds in general and by how far the
-good runs are apart or the differences wandered before.
+Of runs of different seeds a series ends worse from the last rise of the differences on that lasts to the end, which
+begins at a change point; where the run was better before, it is worse only once it has crossed the good one. How far it
+ends off must be more than noise of as many rows, and than another seed may end off, by what is known of seeds in
+general and by how far the good runs are apart or the differences wandered before. It was worse for a time where the
+differences add up to most, if they are well beyond those of as many other rows.
 """
 
 from __future__ import annotations
@@ -28,13 +26,14 @@ from stabtree.common.stats import (
     MEDIAN_ERROR,
     NEARLY_ZERO,
     change_noise,
+    interval,
     median,
+    row_medians,
     span,
     stretches,
     true_at_end,
     unsure,
 )
-from stabtree.measures.scores import Windows
 from stabtree.metrics.metric import Role
 from stabtree.metrics.table import with_role
 from stabtree.profile.change import change_point
@@ -45,6 +44,8 @@ if TYPE_CHECKING:
     from stabtree.common.lazy import Bools, Floats, Ints
     from stabtree.run import Run
 
+OTHER = {"worse": "better", "better": "worse", "higher": "lower", "lower": "higher"}
+SIDES = tuple(OTHER)  # of a series, to its end or for a time
 SCHEDULED = frozenset({"lr", "batch_id"})  # set before the run, whatever it learns: the same on all seeds
 MIN_SHARE = 1e-6  # share of the good run's lowest value: on a scale of ratios, lower values are raised to it
 SAMPLE = 200  # values that show how many digits were printed
@@ -60,13 +61,11 @@ CHANCE_OF_DIGITS = 1e-3  # that runs of two seeds begin with the same digits
 NOISE_ROWS = 50  # first rows that show how much a series moves by itself
 MIN_NOISE_ROWS = 3  # rows needed to measure that
 
-OVER = {1: "jumps", 8: "shifts", 32: "shifts"}  # what is seen in the mean of so many rows
 MIN_ROWS = 40  # common rows needed to measure noise
 FEW_ROWS = 12  # the same of an outcome, whose end may be far off
-MIN_WINDOW, MAX_WINDOW = 10, 64  # rows, or means of rows, that a deviation is measured by
-MIN_SCORE = 7.0  # deviations of a difference
-BEYOND = 2.0  # times the farthest healthy deviation that it is
-FLOOR = 0.3  # times the good run's own noise: the smallest deviation of the differences
+FLOOR = 0.3  # times the good run's own noise: the smallest noise of the differences
+MIN_SCORE = 7.0  # errors of a difference that passes
+BEYOND = 2.0  # times the farthest that healthy runs, or the other rows, are off
 
 END = 4  # which part of the stretch is its end, and how many such parts before it are compared with that
 MIN_END, MAX_END = 3, 256  # rows of it
@@ -96,19 +95,17 @@ class Difference(Struct, frozen=True):
 
     Attributes:
         metric: the series.
-        step: the first step of the bad run at which it differs, or from which on it is worse or better to the end.
-        how: `worse`, `better`, `differs`, `jumps`, `shifts`, `at first`, `not finite` or `stops`.
-        good: the value of the first good run there, and of what is worse or better its level at the end; None if it is
-            not finite.
-        bad: the value of the bad run; None if it is not finite or missing.
+        step: the first step of the bad run at which it differs.
+        how: `worse`, `better`, or of what has no better side `higher` and `lower`; `differs` in its digits, or
+            `not finite`, which an empty cell is too.
+        good: the value of the first good run there, or the level of the good runs; None if it is not finite.
+        bad: the value or the level of the bad run; None if it is not finite or missing.
         last_alike: the last step before; None if there is none.
         noises: the difference in multiples of the usual noise; None if that is unknown.
-        over_rows: over how many rows the difference was averaged.
-        side: `worse` or `better` where it is known which of them a passing difference is.
-        before: `better`, `level` or `worse`: what it was before it was worse or better to the end.
-        times_at_end: how many times the good value it is at its end.
+        until: the last step of a difference that passes; None of one that lasts.
+        before: what it was before a difference that lasts: `level`, the `same` but less so, or the other side.
+        times_at_end: how many times the good level it is at its end, of a difference that lasts.
         lost_step: the step from which on it is not finite, or missing, to the end.
-        until: the step up to which it was worse or better at first.
     """
 
     metric: str
@@ -118,12 +115,15 @@ class Difference(Struct, frozen=True):
     bad: float | None = None
     last_alike: int | None = None
     noises: float | None = None
-    over_rows: int = 1
-    side: str = ""
+    until: int | None = None
     before: str = ""
     times_at_end: float | None = None
     lost_step: int | None = None
-    until: int | None = None
+
+    @property
+    def lasts_worse(self) -> bool:
+        """Whether it is worse to the end."""
+        return self.how == "worse" and self.until is None
 
 
 class Rows(NamedTuple):
@@ -155,39 +155,17 @@ class Rows(NamedTuple):
 def side_by_side(metric: str, good: Sequence[Run], bad: Run, *, nearest: bool = False) -> Rows:
     """Return the rows of a metric that all runs have at one step.
 
-    Tokens rarely agree exactly: with `nearest` a row is matched with the nearest one of the other run, at most half a
-    logging interval apart.
+    Tokens rarely agree exactly: with `nearest` rows are matched that fall into the same logging interval.
     """
-    series = bad.series[metric]
-    matches = []
+    series, matches = bad.series[metric], []
     for run in good:
         other = run.series[metric]
-        if nearest:
-            here, there = _nearest(other.steps, series.steps)
-        else:
-            _, here, there = np.intersect1d(other.steps, series.steps, assume_unique=True, return_indices=True)
+        width = int(max(interval(other.steps), interval(series.steps), 1)) if nearest else 1
+        _, here, there = np.intersect1d(other.steps // width, series.steps // width, return_indices=True)
         matches.append((other.values[here], there))
     at = reduce(partial(np.intersect1d, assume_unique=True), [there for _, there in matches])
     values = np.array([matched[np.searchsorted(there, at)] for matched, there in matches])
     return Rows(metric, series.steps[at], values, series.values[at])
-
-
-def _nearest(one: Ints, other: Ints) -> tuple[Ints, Ints]:
-    """Return the indexes in each of two arrays that are the nearest to each other, at most half an interval apart."""
-    if not len(one) or not len(other):
-        return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    here, there = _closest(one, other), np.arange(len(other))
-    apart = max(median(np.diff(steps).astype(float)) if len(steps) > 1 else 0.0 for steps in (one, other)) / 2
-    keep = (_closest(other, one)[here] == there) & (np.abs(one[here] - other) <= apart)
-    return here[keep], there[keep]
-
-
-def _closest(values: Ints, wanted: Ints) -> Ints:
-    """Return the index of the nearest of increasing values for each wanted one, (n,)."""
-    after = np.minimum(np.searchsorted(values, wanted), len(values) - 1)
-    before = np.maximum(after - 1, 0)
-    nearest: Ints = np.where(np.abs(values[before] - wanted) <= np.abs(values[after] - wanted), before, after)
-    return nearest
 
 
 def scaled(good: Floats, bad: Floats) -> tuple[Floats, Floats]:
@@ -221,8 +199,8 @@ def _digits(value: float) -> tuple[int, int]:
     """Return the significant digits and the decimals of the shortest text of a number."""
     mantissa, _, exponent = f"{value!r}".partition("e")
     before, _, after = mantissa.lstrip("-").partition(".")
-    after = "" if after == "0" else after
-    return max(1, len(f"{before}{after}".lstrip("0"))), max(0, len(after) - int(exponent or 0))
+    decimals = after.rstrip("0")
+    return max(1, len(f"{before}{decimals}".lstrip("0"))), max(0, len(decimals) - int(exponent or 0))
 
 
 def _alike(one: Floats, other: Floats) -> Bools:
@@ -271,15 +249,14 @@ def difference(rows: Rows, at: int, how: str) -> Difference:
     noises, noise = None, _noise(rows.good[0])
     if rows.metric not in SCHEDULED and math.isfinite(bad - good) and noise > 0:
         noises = abs(bad - good) / noise
-    return Difference(
-        metric=rows.metric,
-        step=int(rows.steps[at]),
-        how=how,
-        good=good if math.isfinite(good) else None,
-        bad=bad if math.isfinite(bad) else None,
-        last_alike=int(rows.steps[at - 1]) if at else None,
-        noises=noises,
-    )
+    last_alike = int(rows.steps[at - 1]) if at else None
+    return Difference(rows.metric, int(rows.steps[at]), how, _finite(good), _finite(bad), last_alike, noises)
+
+
+def _finite(value: float) -> float | None:
+    if math.isfinite(value):
+        return value
+    return None
 
 
 def lost(rows: Rows) -> Difference | None:
@@ -327,16 +304,14 @@ def apart(rows: Rows) -> Apart:
     """Return how far the runs are apart."""
     kept = np.flatnonzero(np.isfinite(rows.good).all(axis=0) & np.isfinite(rows.bad))
     good, bad = scaled(rows.good[:, kept], rows.bad[kept])
-    course, others = middle(good), np.zeros((0, len(kept)))
+    course, others = row_medians(good.T), np.zeros((0, len(kept)))
     if len(good) > 1:
-        others = np.array([values - middle(np.delete(good, run, axis=0)) for run, values in enumerate(good)])
+        others = np.array([values - row_medians(np.delete(good, run, axis=0).T) for run, values in enumerate(good)])
     off = Apart(kept, bad - course, course, others)
     if not len(kept):
         return off
     off = off._replace(ratios=bool((rows.good[:, kept] > 0).all()), floor=FLOOR * _noise(good[0]))
-    unit = 1.0
-    if not off.ratios:
-        unit = max(span(course), NEARLY_ZERO)
+    unit = 1.0 if off.ratios else max(span(course), NEARLY_ZERO)
     return off._replace(matters=MATTERS * unit, seeds=unit * _seeds(rows.metric, off))
 
 
@@ -345,41 +320,9 @@ def _seeds(metric: str, off: Apart) -> float:
     first = slice(min(max(len(off.rows) // BEGIN, MIN_END), FEW_ROWS))
     if not off.ratios or abs(median(off.apart[first])) > ALIKE:
         return NEVER_ALIKE
-    share, least = SEEDS_HELD_OUT
-    if metric in with_role(Role.LOSS):
-        share, least = SEEDS_TRAINED
+    share, least = SEEDS_TRAINED if metric in with_role(Role.LOSS) else SEEDS_HELD_OUT
     gain = median(off.course[first]) - median(off.course[-len(off.rows) // END :])
     return max(math.log1p(share * math.expm1(min(max(gain, 0.0), MAX_GAIN))), least)
-
-
-def beyond_noise(rows: Rows) -> Difference | None:
-    """Find where a series leaves the good runs by more than noise; with one good run, by more than before."""
-    found, off = [], apart(rows)
-    if len(off.rows) < MIN_ROWS:
-        return None
-    for over, how in OVER.items():
-        scores = _scores(off.apart, over, off.floor)
-        healthy: Floats | float = np.maximum.accumulate(np.append(0.0, scores))[:-1]
-        if len(off.others):
-            healthy = max(_scores(values, over, off.floor).max(initial=0.0) for values in off.others)
-        above = np.flatnonzero(scores > np.maximum(MIN_SCORE, BEYOND * healthy))
-        if len(above):
-            at = len(off.apart) // over - len(scores) + int(above[0])
-            here = difference(rows, int(off.rows[over * at]), how)
-            found.append((over * (at + 1), replace(here, noises=float(scores[above[0]]), over_rows=over)))
-    return min(found, key=lambda item: item[0], default=(0, None))[1]
-
-
-def _scores(off: Floats, over: int, floor: float) -> Floats:
-    """Return by how many deviations means of rows differ from the means before; fewer than the means, (n,)."""
-    means = block_means(off, over)
-    window = min(MAX_WINDOW, len(means) // 4)
-    if window < MIN_WINDOW:
-        return np.zeros(0)
-    center, spread = Windows(means, window, detrend=False).between(0, len(means) - window)
-    spread = np.maximum(spread, floor / over**0.5)
-    scores: Floats = np.divide(np.abs(means[window:] - center), spread, out=np.zeros(len(spread)), where=spread > 0)
-    return scores
 
 
 def block_means(values: Floats, over: int) -> Floats:
@@ -388,50 +331,59 @@ def block_means(values: Floats, over: int) -> Floats:
     return means
 
 
-def middle(values: Floats) -> Floats:
-    """Return the median of the runs at each position, (n,); by hand, as numpy's is slow to import."""
-    ordered = np.sort(values, axis=0)
-    middle: Floats = (ordered[(len(values) - 1) // 2] + ordered[len(values) // 2]) / 2
-    return middle
-
-
-def ending(
-    rows: Rows, off: Apart, direction: int, side: str, lost_step: int | None = None, equal: int = 0
-) -> Difference | None:
-    """Return the last stretch in which the bad run is worse, up to the end; None if it ends no worse.
+def off_by_more(rows: Rows, direction: int, equal: int = 0) -> Difference | None:
+    """Return since when a series is off by more than noise to its end, else where it is for a time; None if nowhere.
 
     Args:
         rows: the series.
-        off: how far it is apart.
-        direction: 1 where higher is worse, -1 where lower is.
-        side: what to call it: `worse`; of the other direction, `better`.
-        lost_step: the step from which on the series is missing in the bad run, if it is.
+        direction: 1 where higher is worse, -1 where lower is, 0 where neither is.
         equal: how many of the first rows are equal, of runs of one seed.
     """
+    off, sides, lost_step = apart(rows), {"worse": direction, "better": -direction}, None
     usable = np.flatnonzero(np.isfinite(rows.good).all(axis=0))
     lost_row = _lost(usable, ~np.isfinite(rows.bad[usable]))
     if lost_row is not None:
         lost_step, off = int(rows.steps[lost_row]), off.cut(slice(int(np.searchsorted(off.rows, lost_row))))
-    found = _last_stretch(off, direction, equal)
-    if found is None:
-        if lost_step is None:
-            return None
-        return Difference(rows.metric, lost_step, side, before="level" * bool(len(off.rows)), lost_step=lost_step)
-    row, before, size = found
-    last, times = off.rows[-size:], None
-    good, bad = median(middle(rows.good[:, last])), median(rows.bad[last])
-    if min(good, bad) > 0:
-        times = bad / good
-    return Difference(
-        metric=rows.metric,
-        step=int(rows.steps[off.rows[row]]),
-        how=side,
-        good=good,
-        bad=bad,
-        before=before,
-        times_at_end=times,
-        lost_step=lost_step,
-    )
+    if not direction:
+        sides, lost_step = {"higher": 1, "lower": -1}, None
+    for side, sign in sides.items():
+        if found := _last_stretch(off, sign, equal):
+            row, before, size = found
+            told = _levels(rows, off.rows[-size:], side, int(off.rows[row]))
+            before = {"other": OTHER[side]}.get(before, before)
+            return replace(told, before=before, lost_step=lost_step)
+        if lost_step is not None:
+            return Difference(rows.metric, lost_step, side, before="level", lost_step=lost_step)
+    if not direction:
+        off = off._replace(apart=off.apart - median(off.apart))
+    passing = [_passing(rows, off, side, sign) for side, sign in sides.items()]
+    return min(filter(None, passing), key=lambda item: item.step, default=None)
+
+
+def _levels(rows: Rows, at: Ints, how: str, first: int) -> Difference:
+    """Return a difference from a row on, with the levels of both in some rows."""
+    good, bad = median(row_medians(rows.good[:, at].T)), median(rows.bad[at])
+    times = bad / good if min(good, bad) > 0 else None
+    return Difference(rows.metric, int(rows.steps[first]), how, good=good, bad=bad, times_at_end=times)
+
+
+def _passing(rows: Rows, off: Apart, side: str, sign: int) -> Difference | None:
+    """Find the stretch in which a series is furthest off; None where healthy ones, or the other rows, are so too."""
+    apart, noise = sign * off.apart, off.noise()
+    sums = np.append(0.0, np.cumsum(apart - max(off.matters, noise) / 2))
+    last = int((sums - np.minimum.accumulate(sums)).argmax())
+    first = int(sums[: last + 1].argmin())
+    size = last - first
+    if not 0 < size <= len(apart) // 2:
+        return None
+    others = (np.delete(apart, slice(first, last)), *off.others)
+    usual = max(float(np.abs(block_means(values, size)).max(initial=0.0)) for values in others)
+    level = median(apart[first:last])
+    if level <= max(MIN_SCORE * noise / size**0.5, BEYOND * usual, off.matters):
+        return None
+    told = _levels(rows, off.rows[first:last], side, int(off.rows[first]))
+    until, noises = int(rows.steps[off.rows[last - 1]]), level / noise if noise > 0 else None
+    return replace(told, until=until, noises=noises, times_at_end=None)
 
 
 def _lost(rows: Ints, flags: Bools) -> int | None:
@@ -450,9 +402,7 @@ def _last_stretch(off: Apart, direction: int, equal: int = 0) -> tuple[int, str,
         return None
     for row in _starts(off, apart, min(int(np.searchsorted(off.rows, equal)), count - 1)):
         size, past = min(max((count - row) // END, MIN_END), MAX_END, count - row), apart[:row]
-        before = 0.0
-        if row >= size:
-            before = median(past[-END * size :])
+        before = median(past[-END * size :]) if row >= size else 0.0
         if median(apart[-size:]) - max(before, 0.0) > _enough(off, past, size):
             return *_since(off, apart, row, before, END * size), size
     return None
@@ -464,20 +414,11 @@ def _starts(off: Apart, apart: Floats, same: int) -> Iterator[int]:
     The change point; where the excess begins that is half of that at the end; and the first row that is not the same.
     """
     # A straight climb is straight as a ratio, and bent in logarithms.
-    count, ratios = len(apart), apart
-    if off.ratios:
-        ratios = np.expm1(np.minimum(apart, MAX_LOG))
-    rise, start = change_point(np.arange(count), ratios), same
-    if rise:
-        start = max(rise.first_bad_step, same)
-    while rise and (rise := change_point(np.arange(count - start), ratios[start:])):
-        over = min(rise.first_bad_step, start)
-        error = ERRORS / 2 * off.noise() / max(over, 1) ** 0.5
-        # A rise from what was better to what is no worse is not yet the one.
-        if not over or median(apart[start - over : start]) > -error or median(apart[start : start + over]) > error:
-            break
-        start += rise.first_bad_step
-    yield start
+    count = len(apart)
+    ratios = np.expm1(np.minimum(apart, MAX_LOG)) if off.ratios else apart
+    better = int(np.append(0.0, np.cumsum(apart + off.matters)).argmin())  # the rows up to which it is, on balance
+    if rise := change_point(np.arange(count - better), ratios[better:]):
+        yield max(better + rise.first_bad_step, same)
     half = median(apart[-max(count // END, MIN_END) :]) / 2
     above = int(np.cumsum(apart - half).argmin()) + 1
     if half > 0 and same < above < count - MIN_END:
@@ -501,14 +442,15 @@ def _enough(off: Apart, past: Floats, size: int) -> float:
     elif len(past) >= HISTORY_ROWS:
         shown, wander = len(past) // size, error * _long_noise(past, size)
     of_seeds: float = ((off.seeds**2 + shown * (WANDERED * wander) ** 2) / (1 + shown)) ** 0.5
-    return max(of_noise, of_seeds, off.matters)
+    return float(max(of_noise, of_seeds, off.matters))
 
 
 def _long_noise(values: Floats, size: int) -> float:
     """Return the noise of a row that makes levels of up to so many rows wander as they do."""
     most = min(size, len(values) // BLOCKS)
     sizes = [2**power for power in range(most.bit_length())]
-    return max((change_noise(block_means(values, over)) * over**0.5 for over in sizes), default=0.0)
+    noises = [change_noise(block_means(values, over)) * over**0.5 for over in sizes]
+    return max(noises, default=0.0)
 
 
 def _since(off: Apart, apart: Floats, row: int, before: float, rows: int) -> tuple[int, str]:
@@ -517,31 +459,20 @@ def _since(off: Apart, apart: Floats, row: int, before: float, rows: int) -> tup
         return 0, ""
     how, whole, error = "level", median(apart[:row]), ERRORS * MEDIAN_ERROR * off.noise() / row**0.5
     if whole < -error:
-        how = "better"
+        how = "other"
     elif whole > max(error, off.matters):
-        how = "worse"
+        how = "same"
     if before < -error * max(row / rows, 1) ** 0.5 / 2 and apart[row] < 0:
         row += int(np.cumsum(apart[row:]).argmin()) + 1
     return min(row, len(apart) - 1), how
 
 
-def at_first(rows: Rows, off: Apart, direction: int) -> Difference | None:
-    """Return up to where an outcome is worse or better from its first rows on; None where it is not."""
-    back = off.cut(slice(None, None, -1))._replace(rows=rows.size - 1 - off.rows[::-1], seeds=off.matters)
-    for side, sign in (("worse", direction), ("better", -direction)):
-        found = _last_stretch(back, sign)
-        if found and found[0] > 0:
-            until = int(rows.steps[rows.size - 1 - back.rows[found[0]]])
-            return replace(difference(rows, 0, "at first"), side=side, until=until, noises=None)
-    return None
-
-
 def why_incomparable(rows: Rows) -> str:
     """Return why a series of different seeds can't be compared; empty if it can."""
-    if rows.metric in SCHEDULED:
-        return "" if rows.equal else "it differs from the first row on"
     finite = rows.good[0][np.isfinite(rows.good[0])]
     needed = FEW_ROWS if rows.metric in with_role(*_LEARNING) else MIN_ROWS
+    if rows.metric in SCHEDULED:
+        return "" if rows.equal else "it differs from the first row on"
     if rows.size < needed:
         return f"{rows.size:,} rows in common, {needed} are needed"
     if len(finite) < 2:

@@ -131,7 +131,7 @@ LATE, LOSS = np.arange(ROWS) >= AT, {"loss": falling(ROWS)}
         (
             {},
             {"loss": falling(ROWS, seed=2) + 2 * LATE - 2 * (np.arange(ROWS) > AT + 9)},
-            "DIFFERS  bad: loss worse for a time",
+            "DIFFERS  bad: loss worse from step 300 to 31",
         ),
         # A reward is better the higher it is, and beside it the loss says nothing.
         (
