@@ -151,7 +151,7 @@ class Comparison(Struct, frozen=True):
         """Return plain values, as `stabtree compare --json` prints them: None for a number that is not finite."""
         told = {name: getattr(self, name) for name in TOLD}
         metric = self.first.metric if self.first else None
-        times = self.first.times_at_end if self.first and self.first_worse is not None else None
+        times = self.first.times if self.first and self.first_worse is not None else None
         findings = [
             {
                 "run": name,

@@ -19,8 +19,8 @@ from stabtree.report import html
 from stabtree.report import markdown as md
 from stabtree.report.outputs import DEFAULT_OPTIONS, RenderOptions
 from stabtree.report.page import BADGES, asset, new_page
-from stabtree.report.plot import Figure, Frame, Mark, columns_for, drawn_strip, short, strips
-from stabtree.report.svg import COLUMNS, style
+from stabtree.report.plot import PIXELS, Figure, Frame, Mark, columns_for, drawn_strip, short, strips
+from stabtree.report.svg import style
 from stabtree.report.words import badge
 from stabtree.report.words import headline as diagnosis_headline
 from stabtree.tools.compare.compare import ENVELOPE, SEED, Verdict
@@ -46,7 +46,7 @@ LONGEST_NAME = 60
 MAX_DIGITS = 12
 TIMES = 1.3  # a smaller factor is shown by both values
 BEFORE = {"level": "no different", "same": "less so"}
-HOW = {"differs": "differs first", "not finite": "NaN, inf or no longer logged"}
+HOW = {"differs": "differs first", "not finite": "first NaN, inf or missing"}
 MISSING = {"not finite": "NaN or inf"}
 NO_DIFFERENCE = {SEED: "to the last digit"}
 UNSTATED = "–"  # of a setting
@@ -111,6 +111,8 @@ def title(comparison: Comparison) -> str:
     told = f"{clean(first.metric, LONGEST_NAME)} {_course(first, _unit(comparison))}"
     if comparison.verdict is Verdict.WORSE:
         return told
+    if first.how == "worse" and first.until == comparison.last_step:
+        return f"{told}; other seeds may end off by as much"
     return f"{told}; at the end nothing is worse"
 
 
@@ -119,10 +121,8 @@ def _course(item: Difference, unit: str) -> str:
     text = f"{item.how} from {unit} {item.step:,} on"
     if item.how not in SIDES:
         text = f"{HOW[item.how]} at {unit} {item.step:,}"
-    elif item.until == item.step:
-        text = f"{item.how} at {unit} {item.step:,}"
     elif item.until is not None:
-        text = f"{item.how} from {unit} {item.step:,} to {item.until:,}"
+        text = f"{item.how} from {unit} {item.step:,} to {item.until:,}, {_amount(item)}"
     elif item.lost_step is None:
         text += f", {_amount(item)} at the end"
     elif item.lost_step > item.step:
@@ -137,9 +137,9 @@ def _course(item: Difference, unit: str) -> str:
 
 
 def _amount(item: Difference) -> str:
-    """Return how far off a series ends, as a factor where it is one that can be said so."""
+    """Return how far off a series is, as a factor where it is one that can be said so."""
     good, bad = _apart(item)
-    times = item.times_at_end or 0.0
+    times = item.times or 0.0
     return f"{short(times, 2)} times" if times >= TIMES else f"{bad} instead of {good}"
 
 
@@ -282,7 +282,7 @@ def page(comparison: Comparison, look: RenderOptions = DEFAULT_OPTIONS) -> str:
     """Return the comparison as one page in one file."""
     verdict, kind = word(comparison)
     heading = f"No difference {title(comparison)}" if kind is Severity.OK else title(comparison)
-    top = html.tag("span", verdict, class_=f"badge {kind}"), html.tag("h1", heading[:1].upper() + heading[1:])
+    top = html.tag("span", verdict, class_=f"badge {kind}"), html.tag("h1", heading)
     facts = [html.tag("p", text, class_="facts") for text in (basis(comparison), *comparison.notes) if text]
     sections = [html.tag("header", *top, *facts)]
     if look.plots:
@@ -304,7 +304,8 @@ def _charts(comparison: Comparison) -> html.Markup:
     *good, bad = _short_names(comparison.names)
     behind = f"{_good(comparison)}, from the lowest to the highest" if len(good) > 1 else f"good: {good[0]}"
     keys = (html.key("line", f"bad: {bad}"), html.key("line behind", behind))
-    return html.charts({"wide": overlay(comparison, COLUMNS, 5)}, "One over the other", keys)
+    drawn = {kind: overlay(comparison, pixels // 2, 5, pixels) for kind, pixels in html.PICTURES.items()}
+    return html.charts(drawn, "One over the other", keys)
 
 
 def card(comparison: Comparison) -> str:
@@ -314,31 +315,37 @@ def card(comparison: Comparison) -> str:
     return cards.card(verdict, (told, title(comparison), basis(comparison)), drawn, (), more)
 
 
-def overlay(comparison: Comparison, columns: int, max_strips: int = 3) -> Figure | None:
+def overlay(comparison: Comparison, columns: int, max_strips: int = 3, pixels: int = PIXELS) -> Figure | None:
     """Return the figure of the loss and the series that differ first; None if there is nothing to draw.
 
     Args:
         comparison: the comparison.
         columns: how many points wide.
         max_strips: how many series.
+        pixels: how wide a picture of it is.
     """
-    lead = [item.metric for item in filter(None, [comparison.first])]
-    differing = [*lead, *(item.metric for item in comparison.differences)]
-    drawable = {*comparison.compared, *differing} - {"batch_id"}
-    names = [name for name in dict.fromkeys((*lead, "loss", *differing, "grad_norm")) if name in drawable][:max_strips]
+    names = _drawable(comparison)[:max_strips]
     runs = (comparison.bad, *comparison.good)
     series = [run.series[name] for name, run in product(names, runs)]
     first = min((int(item.steps[0]) for item in series), default=0)
     last = max((int(item.steps[-1]) for item in series), default=0)
     if first == last:
         return None
-    frame = Frame(first, last, columns)
-    drawn = []
+    frame, drawn = Frame(first, last, columns), []
+    earliest = {item.metric for item in comparison.differences[:1]}
     for name in names:
         all_runs = [drawn_strip(run.series[name], frame) for run in runs]
         bad, *good = [_widest(strip, all_runs) for strip in all_runs]
-        drawn.append(replace(bad, behind=_band(good), first=[name] == lead))
-    return Figure(first, last, columns, tuple(drawn), _marks(comparison), comparison.bad.unit)
+        drawn.append(replace(bad, behind=_band(good), first=name in earliest))
+    return Figure(first, last, columns, tuple(drawn), _marks(comparison), comparison.bad.unit, pixels)
+
+
+def _drawable(comparison: Comparison) -> list[str]:
+    """Return the series to draw: the one to look at, the loss, and what else differs."""
+    differing = [item.metric for item in comparison.differences]
+    lead = [comparison.first.metric] if comparison.first else []
+    known = {*comparison.compared, *differing} - {"batch_id"}
+    return [name for name in dict.fromkeys((*lead, "loss", *differing, "grad_norm")) if name in known]
 
 
 def _marks(comparison: Comparison) -> tuple[Mark, ...]:

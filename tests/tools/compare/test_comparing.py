@@ -58,7 +58,7 @@ def test_with_one_seed_the_first_digit_that_differs_is_told() -> None:
     assert [(item.metric, item.step) for item in found.differences] == [("grad_norm", AT), ("loss", AT + 5)]
     assert found.differences[0].last_alike == AT - 1
     assert found.first is not None
-    assert found.first.times_at_end == pytest.approx(3, rel=0.1)
+    assert found.first.times == pytest.approx(3, rel=0.1)
 
 
 def test_a_run_does_not_differ_from_itself_however_it_was_printed() -> None:
