@@ -62,7 +62,7 @@ def compare(
     """Show from where on a run is worse than healthy ones, by how much, and what else differs."""
     from stabtree.judging.judge import Judging
     from stabtree.report.outputs import RenderOptions
-    from stabtree.tools.compare.compare import Verdict, check_axis, compared
+    from stabtree.tools.compare.compare import Verdict, check_axis, compared, token_column
 
     check_axis(by)
     settings = effective_settings(read).settings
@@ -81,11 +81,13 @@ def compare(
     for run in runs:
         protect_run(targets, run, *judging.rules)
 
-    def by_tokens(index: int, counter: str) -> Run:
-        return _only_run(names[index], {**how, "step_column": read.step_column or counter})[1]
-
     with busy.doing("comparing"):
-        comparison = compared(runs, names, by, by_tokens, judging.diagnosed)
+        matched = runs
+        if by == "tokens":
+            counters = [read.step_column or token_column(run) for run in runs]
+            each = zip(names, counters, strict=True)
+            matched = [_only_run(name, {**how, "step_column": counter})[1] for name, counter in each]
+        comparison = compared(runs, matched, names, by, judging.diagnosed)
     code = {Verdict.WORSE: 1, Verdict.NO_WORSE: 0, Verdict.UNKNOWN: 3}[comparison.verdict]
     deliver(COMPARISON, comparison, targets, RenderOptions(full=out.full, plots=not out.no_plots, exit_code=code))
     if code:

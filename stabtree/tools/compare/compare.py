@@ -18,7 +18,6 @@ from msgspec.structs import replace
 from stabtree.common import extensions
 from stabtree.common.errors import StabtreeError
 from stabtree.common.lazy import np
-from stabtree.common.text import near
 from stabtree.loaders.json.rows import SEVERAL_RUNS
 from stabtree.metrics.metric import Role, names
 from stabtree.metrics.role import describe_name
@@ -171,7 +170,7 @@ def compare(*runs: Any, by: str = "step", diagnosed: bool = True, **options: Any
 
     Args:
         runs: the healthy runs first, the bad run last: each a `Run`, or what `load_run` reads.
-        by: what the rows are matched by: `step`, or `tokens` (of logs that count them).
+        by: what the rows are matched by: `step`, or `tokens`, which logs count or runs were read by.
         diagnosed: whether to diagnose each run too, which also shows whether too much of its log was misread.
         options: how logs are read, as `load_run` takes them.
 
@@ -188,13 +187,12 @@ def compare(*runs: Any, by: str = "step", diagnosed: bool = True, **options: Any
     loaded = [item if isinstance(item, Run) else load_run(item, **options) for item in runs]
     names = [str(item) if isinstance(item, str | Path) else run.name for item, run in zip(runs, loaded, strict=True)]
 
-    def by_tokens(index: int, column: str) -> Run:
-        if isinstance(runs[index], Run):
-            problem, hint = "a run that was read by steps can't be counted in tokens", "load_run(..., step_column=NAME)"
-            raise StabtreeError(problem, where=names[index], hint=f"read it with {hint}")
-        return load_run(runs[index], **{**options, "step_column": column})
-
-    return compared(loaded, names, by, by_tokens, diagnose if diagnosed else None)
+    matched = loaded
+    if by == "tokens":
+        counters = [{**options, "step_column": token_column(run)} for run in loaded]
+        each = zip(runs, counters, strict=True)
+        matched = [item if isinstance(item, Run) else load_run(item, **how) for item, how in each]
+    return compared(loaded, matched, names, by, diagnose if diagnosed else None)
 
 
 def check_axis(by: str) -> None:
@@ -204,15 +202,14 @@ def check_axis(by: str) -> None:
         StabtreeError: if there is none.
     """
     if by not in AXES:
-        hint = near(by, tuple(AXES)).removeprefix("; ") or f"one of {', '.join(AXES)}"
-        raise StabtreeError(f"{by!r} is not an axis", where="--by", hint=hint)
+        raise StabtreeError(f"{by!r} is not an axis", where="--by", hint=f"one of {', '.join(AXES)}")
 
 
 def compared(
     runs: Sequence[Run],
+    matched: Sequence[Run],
     names: Sequence[str],
     by: str,
-    by_tokens: Callable[[int, str], Run],
     diagnose: Callable[[Run], Diagnosis] | None,
 ) -> Comparison:
     """Compare runs, the bad one last, and diagnose each.
@@ -221,14 +218,11 @@ def compared(
 
     Args:
         runs: the runs as they were read, by steps.
+        matched: the same runs by what their rows are matched by.
         names: what to call them.
         by: what rows are matched by.
-        by_tokens: reads a run again, by its index, with a column in place of its steps.
         diagnose: what judges a run; None to judge none.
     """
-    matched = runs
-    if by == "tokens":
-        matched = [by_tokens(index, token_column(run)) for index, run in enumerate(runs)]
     comparison = compare_runs(matched[:-1], matched[-1], names, by)
     if diagnose is None:
         return comparison

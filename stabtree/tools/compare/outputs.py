@@ -45,7 +45,7 @@ DIFFERS = ("DIFFERS", Severity.NOTE)
 LONGEST_NAME = 60
 MAX_DIGITS = 12
 TIMES = 1.3  # a smaller factor is shown by both values
-BEFORE = {"level": "no different", "same": "less so"}
+BEFORE = {"": "", "level": ", no different before", "same": ", less so before"}
 HOW = {"differs": "differs first", "not finite": "first NaN, inf or missing"}
 MISSING = {"not finite": "NaN or inf"}
 NO_DIFFERENCE = {SEED: "to the last digit"}
@@ -118,29 +118,24 @@ def title(comparison: Comparison) -> str:
 
 def _course(item: Difference, unit: str) -> str:
     """Return from where to where a series differs, by how much, and how it was before."""
-    text = f"{item.how} from {unit} {item.step:,} on"
     if item.how not in SIDES:
-        text = f"{HOW[item.how]} at {unit} {item.step:,}"
-    elif item.until is not None:
-        text = f"{item.how} from {unit} {item.step:,} to {item.until:,}, {_amount(item)}"
-    elif item.lost_step is None:
-        text += f", {_amount(item)} at the end"
-    elif item.lost_step > item.step:
-        text += f", {_amount(item)} before NaN or inf from {unit} {item.lost_step:,} on"
-    else:
-        text += ": NaN, inf or no longer logged"
-    if item.noises is not None:
-        text += f", {short(item.noises, 2)}× its noise"
-    if item.before:
-        text += f"; {BEFORE.get(item.before, item.before)} until then"
-    return text
+        noises = "" if item.noises is None else f", {short(item.noises, 2)}× its noise"
+        return f"{HOW[item.how]} at {unit} {item.step:,}{noises}"
+    if item.until is not None:
+        return f"{item.how} from {unit} {item.step:,} to {item.until:,}, {_amount(item)}"
+    text = f"{item.how} from {unit} {item.step:,} on{BEFORE.get(item.before, f', {item.before} before')}"
+    if item.lost_step is None:
+        return f"{text}; {_amount(item)} at the end"
+    if item.lost_step > item.step:
+        return f"{text}; {_amount(item)}, then NaN or inf from {unit} {item.lost_step:,} on"
+    return f"{text}: NaN, inf or no longer logged"
 
 
 def _amount(item: Difference) -> str:
     """Return how far off a series is, as a factor where it is one that can be said so."""
     good, bad = _apart(item)
     times = item.times or 0.0
-    return f"{short(times, 2)} times" if times >= TIMES else f"{bad} instead of {good}"
+    return f"{short(times, 2)} times as high" if times >= TIMES else f"{bad} instead of {good}"
 
 
 def _unit(comparison: Comparison) -> str:

@@ -137,7 +137,7 @@ LATE, LOSS = np.arange(ROWS) >= AT, {"loss": falling(ROWS)}
         (
             {**LOSS, "reward": REWARDS},
             {"reward": np.where(LATE, 0.0, REWARDS[::-1]), "loss": 0.5 * falling(ROWS)},
-            "DIVERGES  bad: reward worse from step 300 on, 0 instead of 0.4",
+            "DIVERGES  bad: reward worse from step 300 on, no different before; 0 instead of 0.4",
         ),
         # A run that never learns was never alike.
         ({}, {"loss": UNTAUGHT}, "DIVERGES  bad: loss worse from step "),
