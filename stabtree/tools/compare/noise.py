@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from functools import partial, reduce
+from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
@@ -65,7 +66,8 @@ MIN_ROWS = 40  # common rows needed to measure noise
 FEW_ROWS = 12  # the same of an outcome, whose end may be far off
 FLOOR = 0.3  # times the good run's own noise: the smallest noise of the differences
 MIN_SCORE = 7.0  # errors of a difference that passes
-BEYOND = 2.0  # times the farthest that healthy runs, or the other rows, are off
+DRIFTS = 0.5, 3.5  # times the noise that is no part of it: of one that is long and slight, and short and high
+BEYOND = 1.5  # times the farthest that healthy runs, or the other rows, are off
 
 END = 4  # which part of the stretch is its end, and how many such parts before it are compared with that
 MIN_END, MAX_END = 3, 256  # rows of it
@@ -356,8 +358,7 @@ def off_by_more(rows: Rows, direction: int, equal: int = 0) -> Difference | None
             return Difference(rows.metric, lost_step, side, before="level", lost_step=lost_step)
     if not direction:
         off = off._replace(apart=off.apart - median(off.apart))
-    passing = [_passing(rows, off, side, sign) for side, sign in sides.items()]
-    return min(filter(None, passing), key=lambda item: item.step, default=None)
+    return _passing(rows, off, sides)
 
 
 def _levels(rows: Rows, at: Ints, how: str, first: int) -> Difference:
@@ -367,22 +368,32 @@ def _levels(rows: Rows, at: Ints, how: str, first: int) -> Difference:
     return Difference(rows.metric, int(rows.steps[first]), how, good=good, bad=bad, times=times)
 
 
-def _passing(rows: Rows, off: Apart, side: str, sign: int) -> Difference | None:
-    """Find the stretch in which a series is furthest off; None where healthy ones, or the other rows, are so too."""
-    apart, noise = sign * off.apart, off.noise()
-    sums = np.append(0.0, np.cumsum(apart - max(off.matters, noise) / 2))
-    last = int((sums - np.minimum.accumulate(sums)).argmax())
-    first = int(sums[: last + 1].argmin())
+def _passing(rows: Rows, off: Apart, sides: dict[str, int]) -> Difference | None:
+    """Find the clearest stretch in which a series is off for a time, be it long and slight or short and high."""
+    found = []
+    for (side, sign), drift in product(sides.items(), DRIFTS):
+        # The stretch in which what exceeds a part of the noise adds up to most.
+        sums = np.append(0.0, np.cumsum(sign * off.apart - max(off.matters, drift * off.noise())))
+        last = int((sums - np.minimum.accumulate(sums)).argmax())
+        first = int(sums[: last + 1].argmin())
+        if (clear := _clear(off, sign, first, last)) > 1:
+            found.append((clear, first, last, side))
+    if not found:
+        return None
+    _, first, last, side = max(found)
+    at = off.rows[first:last]
+    return replace(_levels(rows, at, side, int(at[0])), until=int(rows.steps[at[-1]]))
+
+
+def _clear(off: Apart, sign: int, first: int, last: int) -> float:
+    """Return how many times what is needed a stretch is off: healthy runs, or the other rows, may be off too."""
     size = last - first
-    if not 0 < size <= len(apart) // 2:
-        return None
-    others = (np.delete(apart, slice(first, last)), *off.others)
+    if not 0 < size <= len(off.apart) // 2:
+        return 0.0
+    others = (np.delete(off.apart, slice(first, last)), *off.others)
     usual = max(float(np.abs(block_means(values, size)).max(initial=0.0)) for values in others)
-    level = median(apart[first:last])
-    if level <= max(MIN_SCORE * noise / size**0.5, BEYOND * usual, off.matters):
-        return None
-    told = _levels(rows, off.rows[first:last], side, int(off.rows[first]))
-    return replace(told, until=int(rows.steps[off.rows[last - 1]]))
+    enough = max(MIN_SCORE * off.noise() / size**0.5, BEYOND * usual, off.matters)
+    return float(sign * median(off.apart[first:last]) / max(enough, NEARLY_ZERO))
 
 
 def _lost(rows: Ints, flags: Bools) -> int | None:
@@ -446,10 +457,8 @@ def _enough(off: Apart, past: Floats, size: int) -> float:
 
 def _long_noise(values: Floats, size: int) -> float:
     """Return the noise of a row that makes levels of up to so many rows wander as they do."""
-    most = min(size, len(values) // BLOCKS)
-    sizes = [2**power for power in range(most.bit_length())]
-    noises = [change_noise(block_means(values, over)) * over**0.5 for over in sizes]
-    return max(noises, default=0.0)
+    over = min(size, len(values) // BLOCKS)
+    return float(change_noise(block_means(values, over)) * over**0.5)
 
 
 def _since(off: Apart, apart: Floats, row: int, before: float, rows: int) -> tuple[int, str]:

@@ -121,6 +121,8 @@ def _course(item: Difference, unit: str) -> str:
     if item.how not in SIDES:
         noises = "" if item.noises is None else f", {short(item.noises, 2)}× its noise"
         return f"{HOW[item.how]} at {unit} {item.step:,}{noises}"
+    if item.until == item.step:
+        return f"{item.how} at {unit} {item.step:,}, {_amount(item)}"
     if item.until is not None:
         return f"{item.how} from {unit} {item.step:,} to {item.until:,}, {_amount(item)}"
     text = f"{item.how} from {unit} {item.step:,} on{BEFORE.get(item.before, f', {item.before} before')}"
