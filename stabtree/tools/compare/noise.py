@@ -445,13 +445,13 @@ def _enough(off: Apart, past: Floats, size: int) -> float:
     noise, error = off.noise(last), MEDIAN_ERROR / size**0.5
     alike = min(noise, 2**0.5 * change_noise(off.course[-last:]))
     of_noise = error * max(ERRORS * alike * unsure(min(last, len(off.rows)), ERRORS), SURE * noise)
-    shown, wander = 0, 0.0
+    shown = [(1, off.seeds)]
     if len(off.others):
-        shown = len(off.others) - 1
-        wander = float(np.mean([block_means(values[-END * size :], size) ** 2 for values in off.others]) ** 0.5)
-    elif len(past) >= HISTORY_ROWS:
-        shown, wander = len(past) // size, error * _long_noise(past, size)
-    of_seeds: float = ((off.seeds**2 + shown * (WANDERED * wander) ** 2) / (1 + shown)) ** 0.5
+        levels = [block_means(values[-END * size :], size) for values in off.others]
+        shown.append((len(off.others) - 1, WANDERED * float(np.mean(np.square(levels)) ** 0.5)))
+    if len(past) >= HISTORY_ROWS:
+        shown.append((len(past) // size, WANDERED * error * _long_noise(past, size)))
+    of_seeds = (sum(count * bar**2 for count, bar in shown) / sum(count for count, _ in shown)) ** 0.5
     return float(max(of_noise, of_seeds, off.matters))
 
 
