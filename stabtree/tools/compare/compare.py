@@ -264,14 +264,9 @@ def compare_runs(good: Sequence[Run], bad: Run, names: Sequence[str] = (), by: s
         raise StabtreeError("nothing to compare with", hint="name a healthy run before the bad one")
     named = tuple(names) or tuple(run.name for run in (*good, bad))
     comparison = Comparison(tuple(good), bad, named, by, settings=_settings(good, bad))
-    common = [name for name in bad.series if not is_time(name) and all(name in run.series for run in good)]
-    whole = _with_gaps(bad, good)
-    rows = [side_by_side(name, good, whole, nearest=by == "tokens") for name in common]
-    rows = [item for item in rows if item.size]
-    if not common:
-        return replace(comparison, reason="they have no series in common")
+    rows, why_none = _in_common(good, _with_gaps(bad, good), by)
     if not rows:
-        return replace(comparison, reason=f"they have no {AXES[by]} in common")
+        return replace(comparison, reason=why_none)
     comparison = replace(
         comparison,
         rows=max(item.size for item in rows),
@@ -284,6 +279,13 @@ def compare_runs(good: Sequence[Run], bad: Run, names: Sequence[str] = (), by: s
         if "" in why:
             return _by_seed(comparison, rows, why.index(""))
         return _by_noise(replace(comparison, digits_differ=why[0]), rows)
+
+
+def _in_common(good: Sequence[Run], bad: Run, by: str) -> tuple[list[Rows], str]:
+    """Return the rows of each series that all runs have, and why there are none."""
+    common = [name for name in bad.series if not is_time(name) and all(name in run.series for run in good)]
+    rows = [side_by_side(name, good, bad, nearest=by == "tokens") for name in common]
+    return [item for item in rows if item.size], f"they have no {AXES[by] if common else 'series'} in common"
 
 
 def _with_one(rows: Sequence[Rows], run: int) -> list[Rows]:

@@ -410,18 +410,22 @@ def _last_stretch(off: Apart, direction: int, equal: int = 0) -> tuple[int, str,
     apart, count = direction * off.apart, len(off.apart)
     if count < FEW_ROWS:
         return None
-    for row in _starts(off, apart, min(int(np.searchsorted(off.rows, equal)), count - 1)):
+    same = min(int(np.searchsorted(off.rows, equal)), count - 1)
+    starts = [*_starts(off, apart, same), same]
+    for row in starts:
         size, past = min(max((count - row) // END, MIN_END), MAX_END, count - row), apart[:row]
-        before = median(past[-END * size :]) if row >= size else 0.0
-        if median(apart[-size:]) - max(before, 0.0) > _enough(off, past, size):
-            return *_since(off, apart, row, before, END * size), size
+        before, level = median(past[-END * size :]) if row >= size else 0.0, median(apart[-size:])
+        if level - max(before, 0.0) > _enough(off, past, size):
+            # What is sure only of all rows together may still begin later.
+            late = [start for start in starts if start > row == same and median(apart[:start]) < level / 2]
+            return *_since(off, apart, [*late, row][0], before, END * size), size
     return None
 
 
 def _starts(off: Apart, apart: Floats, same: int) -> Iterator[int]:
     """Yield the rows from which on the bad run may be worse.
 
-    The change point; where the excess begins that is half of that at the end; and the first row that is not the same.
+    The change point, and where the excess begins that is half of that at the end.
     """
     # A straight climb is straight as a ratio, and bent in logarithms.
     count = len(apart)
@@ -433,7 +437,6 @@ def _starts(off: Apart, apart: Floats, same: int) -> Iterator[int]:
     above = int(np.cumsum(apart - half).argmin()) + 1
     if half > 0 and same < above < count - MIN_END:
         yield above
-    yield same
 
 
 def _enough(off: Apart, past: Floats, size: int) -> float:
