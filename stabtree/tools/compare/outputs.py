@@ -44,7 +44,7 @@ WORDS = {  # of a verdict, and of runs that differ and end no worse
 DIFFERS = ("DIFFERS", Severity.NOTE)
 LONGEST_NAME = 60
 MAX_DIGITS = 12
-TIMES = 1.3  # a smaller factor is shown by both values
+TIMES, MANY_TIMES = 1.3, 1_000  # a smaller factor is shown by both values, a larger one is only said to be so
 BEFORE = {"": "", "level": ", no different before", "same": ", less so before"}
 HOW = {"differs": "differs first", "not finite": "first NaN, inf or missing"}
 MISSING = {"not finite": "NaN or inf"}
@@ -137,6 +137,8 @@ def _amount(item: Difference) -> str:
     """Return how far off a series is, as a factor where it is one that can be said so."""
     good, bad = _apart(item)
     times = item.times or 0.0
+    if times > MANY_TIMES:
+        return f"over {MANY_TIMES:,} times as high"
     return f"{short(times, 2)} times as high" if times >= TIMES else f"{bad} instead of {good}"
 
 
