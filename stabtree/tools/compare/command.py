@@ -128,8 +128,7 @@ def _by_tokens(names: Sequence[str], runs: Sequence[Run], how: dict[str, Any]) -
     from stabtree.tools.compare.compare import token_column
 
     columns = [how.get("step_column") or token_column(run) for run in runs]
-    each = zip(names, columns, strict=True)
-    return [_only_run(name, {**how, "step_column": column})[1] for name, column in each]
+    return [_only_run(name, {**how, "step_column": columns[at]})[1] for at, name in enumerate(names)]
 
 
 def _only_run(path: str, how: dict[str, Any]) -> tuple[str, Run]:

@@ -124,14 +124,9 @@ class Comparison(Struct, frozen=True):
     @property
     def first(self) -> Difference | None:
         """The difference to look at: the earliest of an outcome, one that ends worse before others; None if none."""
-        return min(self.differences, key=self._weight, default=None)
-
-    def _weight(self, item: Difference) -> tuple[bool, bool, int, int]:
-        outcome = item.metric in self.judged and item.how in SIDES
-        place = self.differences.index(item)
-        if not outcome:
-            return True, True, place, 0
-        return not item.lasts_worse, False, item.step, self.judged.index(item.metric)
+        outcomes = [item for item in self.differences if item.metric in self.judged and item.how in SIDES]
+        outcomes.sort(key=lambda item: (not item.lasts_worse, item.step, self.judged.index(item.metric)))
+        return next(chain(outcomes, self.differences), None)
 
     @property
     def first_worse(self) -> int | None:

@@ -252,13 +252,8 @@ def difference(rows: Rows, at: int, how: str) -> Difference:
     if rows.metric not in SCHEDULED and math.isfinite(bad - good) and noise > 0:
         noises = abs(bad - good) / noise
     last_alike = int(rows.steps[at - 1]) if at else None
-    return Difference(rows.metric, int(rows.steps[at]), how, _finite(good), _finite(bad), last_alike, noises)
-
-
-def _finite(value: float) -> float | None:
-    if math.isfinite(value):
-        return value
-    return None
+    shown_good, shown_bad = (value if math.isfinite(value) else None for value in (good, bad))
+    return Difference(rows.metric, int(rows.steps[at]), how, shown_good, shown_bad, last_alike, noises)
 
 
 def lost(rows: Rows) -> Difference | None:
@@ -453,15 +448,10 @@ def _enough(off: Apart, past: Floats, size: int) -> float:
         levels = [block_means(values[-END * size :], size) for values in off.others]
         shown.append((len(off.others) - 1, WANDERED * float(np.mean(np.square(levels)) ** 0.5)))
     if len(past) >= HISTORY_ROWS:
-        shown.append((len(past) // size, WANDERED * error * _long_noise(past, size)))
+        over = min(size, len(past) // BLOCKS)  # rows of which the levels wander as those of more rows do
+        shown.append((len(past) // size, WANDERED * error * change_noise(block_means(past, over)) * over**0.5))
     of_seeds = (sum(count * bar**2 for count, bar in shown) / sum(count for count, _ in shown)) ** 0.5
     return float(max(of_noise, of_seeds, off.matters))
-
-
-def _long_noise(values: Floats, size: int) -> float:
-    """Return the noise of a row that makes levels of up to so many rows wander as they do."""
-    over = min(size, len(values) // BLOCKS)
-    return float(change_noise(block_means(values, over)) * over**0.5)
 
 
 def _since(off: Apart, apart: Floats, row: int, before: float, rows: int) -> tuple[int, str]:

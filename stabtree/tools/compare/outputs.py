@@ -47,8 +47,8 @@ MAX_DIGITS = 12
 TIMES, MANY_TIMES = 1.3, 1_000  # a smaller factor is shown by both values, a larger one is only said to be so
 BEFORE = {"": "", "level": ", no different before", "same": ", less so before"}
 HOW = {"differs": "differs first", "not finite": "first NaN, inf or missing"}
-MISSING = {"not finite": "NaN or inf"}
 NO_DIFFERENCE = {SEED: "to the last digit"}
+MARKS = {True: "worse", False: "differs"}  # by whether a difference lasts
 UNSTATED = "–"  # of a setting
 MAX_RUNS = 3  # good runs that are listed one by one
 MAX_WIDTH = 32  # of a column on the screen
@@ -171,7 +171,7 @@ def _row(comparison: Comparison, item: Difference) -> tuple[str, ...]:
 def _apart(item: Difference) -> tuple[str, str]:
     """Return both values in as many digits as tell them apart."""
     if item.good is None or item.bad is None:
-        return "" if item.good is None else short(item.good), MISSING.get(item.how, "")
+        return "" if item.good is None else short(item.good), "NaN or inf" if item.how == "not finite" else ""
     for digits in range(3, MAX_DIGITS):
         good, bad = short(item.good, digits), short(item.bad, digits)
         if good != bad:
@@ -336,7 +336,10 @@ def overlay(comparison: Comparison, columns: int, max_strips: int = 3, pixels: i
         all_runs = [drawn_strip(run.series[name], frame) for run in runs]
         bad, *good = [_widest(strip, all_runs) for strip in all_runs]
         drawn.append(replace(bad, behind=_band(good), first=name in earliest))
-    return Figure(first, last, columns, tuple(drawn), _marks(comparison), comparison.bad.unit, pixels)
+    marks: tuple[Mark, ...] = ()
+    if at := comparison.first:
+        marks = (Mark(at.step, MARKS[at.lasts_worse], f"{at.step:,}"),)
+    return Figure(first, last, columns, tuple(drawn), marks, comparison.bad.unit, pixels)
 
 
 def _drawable(comparison: Comparison) -> list[str]:
@@ -345,13 +348,6 @@ def _drawable(comparison: Comparison) -> list[str]:
     lead = [comparison.first.metric] if comparison.first else []
     known = {*comparison.compared, *differing} - {"batch_id"}
     return [name for name in dict.fromkeys((*lead, "loss", *differing, "grad_norm")) if name in known]
-
-
-def _marks(comparison: Comparison) -> tuple[Mark, ...]:
-    """Return a mark at the difference to look at."""
-    if first := comparison.first:
-        return (Mark(first.step, "worse" if first.lasts_worse else "differs", f"{first.step:,}"),)
-    return ()
 
 
 def _band(good: Sequence[Strip]) -> Strip:
