@@ -26,6 +26,8 @@ from stabtree.common.errors import StabtreeError
 from stabtree.report.outputs import COMPARISON, HEADLINE, JSON
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from stabtree.run import Run
 
 Output = Only(
@@ -73,23 +75,30 @@ def compare(
     with busy.doing(f"reading {', '.join(paths)}"):
         named = [*chain.from_iterable(_runs(path, how) for path in good), _only_run(worse, how)]
     names, runs = [name for name, _ in named], [run for _, run in named]
-    if len(names) < 2:
-        raise StabtreeError("nothing to compare with", where=names[0], hint="type: stabtree compare GOOD BAD")
-    if Path(names[-1]).resolve() in [Path(name).resolve() for name in names[:-1]]:
-        raise StabtreeError("is also one of the healthy runs", where=names[-1], hint="name another log as the bad run")
+    _check(names)
     judging = Judging(settings)
     for run in runs:
         protect_run(targets, run, *judging.rules)
 
-    def by_tokens(index: int, counter: str) -> Run:
-        return _only_run(names[index], {**how, "step_column": read.step_column or counter})[1]
-
     with busy.doing("comparing"):
-        comparison = compared(runs, names, by, by_tokens, judging.diagnosed)
+        matched = _by_tokens(names, runs, how) if by == "tokens" else runs
+        comparison = compared(runs, matched, names, by, judging.diagnosed)
     code = {Verdict.WORSE: 1, Verdict.NO_WORSE: 0, Verdict.UNKNOWN: 3}[comparison.verdict]
     deliver(COMPARISON, comparison, targets, RenderOptions(full=out.full, plots=not out.no_plots, exit_code=code))
     if code:
         raise typer.Exit(code)
+
+
+def _check(names: Sequence[str]) -> None:
+    """Check that there are good runs, and that the bad one is none of them.
+
+    Raises:
+        StabtreeError: if not.
+    """
+    if len(names) < 2:
+        raise StabtreeError("nothing to compare with", where=names[0], hint="type: stabtree compare GOOD BAD")
+    if Path(names[-1]).resolve() in [Path(name).resolve() for name in names[:-1]]:
+        raise StabtreeError("is also one of the healthy runs", where=names[-1], hint="name another log as the bad run")
 
 
 def _runs(path: str, how: dict[str, Any]) -> list[tuple[str, Run]]:
@@ -112,6 +121,14 @@ def _runs(path: str, how: dict[str, Any]) -> list[tuple[str, Run]]:
             raise item.run
         runs.append((item.name, item.run))
     return runs
+
+
+def _by_tokens(names: Sequence[str], runs: Sequence[Run], how: dict[str, Any]) -> list[Run]:
+    """Read runs again, with the tokens in place of their steps."""
+    from stabtree.tools.compare.compare import token_column
+
+    columns = [how.get("step_column") or token_column(run) for run in runs]
+    return [_only_run(name, {**how, "step_column": columns[at]})[1] for at, name in enumerate(names)]
 
 
 def _only_run(path: str, how: dict[str, Any]) -> tuple[str, Run]:

@@ -12,13 +12,12 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
-from msgspec.structs import asdict, replace
+from msgspec import Struct, json
+from msgspec.structs import replace
 
 from stabtree.common import extensions
 from stabtree.common.errors import StabtreeError
 from stabtree.common.lazy import np
-from stabtree.common.text import near
 from stabtree.loaders.json.rows import SEVERAL_RUNS
 from stabtree.metrics.metric import Role, names
 from stabtree.metrics.role import describe_name
@@ -26,13 +25,12 @@ from stabtree.metrics.table import is_time, normalize
 from stabtree.run import Run
 from stabtree.tools.compare.noise import (
     SCHEDULED,
+    SIDES,
     Difference,
     Rows,
-    at_first,
-    beyond_noise,
-    ending,
     first_difference,
     lost,
+    off_by_more,
     same_seed,
     side_by_side,
     why_incomparable,
@@ -44,13 +42,8 @@ if TYPE_CHECKING:
     from stabtree.diagnosis.result import Diagnosis
     from stabtree.run import ConfigScalar
 
-COUNTERS = frozenset(
-    names(
-        "tokens num_tokens n_tokens total_tokens tokens_total num_tokens_total tokens_seen seen_tokens tokens_so_far "
-        "consumed_tokens tokens_consumed trained_tokens train_tokens tokens_trained processed_tokens tokens_processed "
-        "cumulative_tokens num_input_tokens_seen train_num_tokens train_num_input_tokens_seen train_tokens_seen "
-        "throughput_total_tokens total_tokens_seen"
-    )
+COUNTING = frozenset(  # the words of which the name of a column that counts tokens is made
+    names("tokens num n total seen so far consumed trained train processed cumulative input throughput")
 )
 AXES = {"step": "steps", "tokens": "tokens"}  # what the rows of two runs are matched by
 JUDGED = (Role.REWARD, Role.HELD_OUT_LOSS, Role.LOSS, Role.QUALITY)  # what runs are judged by, the first one first
@@ -64,6 +57,8 @@ class Verdict(StrEnum):
     UNKNOWN = "unknown"
 
 
+# What of a comparison is told as it is.
+TOLD = names("verdict reason first_worse by method rows first_step last_step differences compared settings notes")
 SEED = "same seed"  # the rows are equal to the last digit, until they are not
 HISTORY = "one good run"  # noise is what the differences were before
 ENVELOPE = "several good runs"  # noise is what the good runs differ by
@@ -128,10 +123,10 @@ class Comparison(Struct, frozen=True):
 
     @property
     def first(self) -> Difference | None:
-        """The difference to look at: of an outcome that ends worse the earliest, else the first one; None if none."""
-        worse = [item for item in self.differences if item.how == "worse" and item.metric in self.judged]
-        worse.sort(key=lambda item: (item.step, self.judged.index(item.metric)))
-        return next(chain(worse, self.differences), None)
+        """The difference to look at: the earliest of an outcome, one that ends worse before others; None if none."""
+        outcomes = [item for item in self.differences if item.metric in self.judged and item.how in SIDES]
+        outcomes.sort(key=lambda item: (not item.lasts_worse, item.step, self.judged.index(item.metric)))
+        return next(chain(outcomes, self.differences), None)
 
     @property
     def first_worse(self) -> int | None:
@@ -147,43 +142,22 @@ class Comparison(Struct, frozen=True):
         return str(extensions.load("stabtree.tools.compare.outputs:card")(self))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values, as `stabtree compare --json` prints them."""
-        return {
-            "schema": 1,
-            "verdict": self.verdict.value,
-            "reason": self.reason,
-            "metric": self.first.metric if self.first else None,
-            "first_worse": self.first_worse,
-            "times_at_end": _plain(self.first.times_at_end) if self.first and self.first_worse is not None else None,
-            "good": list(self.names[:-1]),
-            "bad": self.names[-1],
-            "by": self.by,
-            "method": self.method,
-            "rows": self.rows,
-            "first_step": self.first_step,
-            "last_step": self.last_step,
-            "differences": [{key: _plain(value) for key, value in asdict(item).items()} for item in self.differences],
-            "compared": list(self.compared),
-            "left_out": [{"metric": metric, "why": why} for metric, why in self.left_out],
-            "settings": [
-                {"key": item.key, "good": [*map(_plain, item.good)], "bad": _plain(item.bad)} for item in self.settings
-            ],
-            "findings": [
-                {
-                    "run": name,
-                    "verdict": str(diagnosis.verdict),
-                    "findings": [{"id": item.leaf.id, "onset_step": item.onset_step} for item in diagnosis.findings],
-                }
-                for name, diagnosis in zip(self.names, self.diagnoses, strict=False)
-            ],
-            "notes": list(self.notes),
-        }
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
+        """Return plain values, as `stabtree compare --json` prints them: None for a number that is not finite."""
+        told = {name: getattr(self, name) for name in TOLD}
+        metric = self.first.metric if self.first else None
+        times = self.first.times if self.first and self.first_worse is not None else None
+        findings = [
+            {
+                "run": name,
+                "verdict": str(diagnosis.verdict),
+                "findings": [{"id": item.leaf.id, "onset_step": item.onset_step} for item in diagnosis.findings],
+            }
+            for name, diagnosis in zip(self.names, self.diagnoses, strict=False)
+        ]
+        left_out = [{"metric": metric, "why": why} for metric, why in self.left_out]
+        told |= {"schema": 1, "metric": metric, "times_at_end": times, "good": self.names[:-1], "bad": self.names[-1]}
+        plain: dict[str, Any] = json.decode(json.encode(told | {"left_out": left_out, "findings": findings}))
+        return plain
 
 
 def compare(*runs: Any, by: str = "step", diagnosed: bool = True, **options: Any) -> Comparison:
@@ -191,7 +165,7 @@ def compare(*runs: Any, by: str = "step", diagnosed: bool = True, **options: Any
 
     Args:
         runs: the healthy runs first, the bad run last: each a `Run`, or what `load_run` reads.
-        by: what the rows are matched by: `step`, or `tokens` (of logs that count them).
+        by: what the rows are matched by: `step`, or `tokens`, which logs count or runs were read by.
         diagnosed: whether to diagnose each run too, which also shows whether too much of its log was misread.
         options: how logs are read, as `load_run` takes them.
 
@@ -208,13 +182,12 @@ def compare(*runs: Any, by: str = "step", diagnosed: bool = True, **options: Any
     loaded = [item if isinstance(item, Run) else load_run(item, **options) for item in runs]
     names = [str(item) if isinstance(item, str | Path) else run.name for item, run in zip(runs, loaded, strict=True)]
 
-    def by_tokens(index: int, column: str) -> Run:
-        if isinstance(runs[index], Run):
-            problem, hint = "a run that was read by steps can't be counted in tokens", "load_run(..., step_column=NAME)"
-            raise StabtreeError(problem, where=names[index], hint=f"read it with {hint}")
-        return load_run(runs[index], **{**options, "step_column": column})
-
-    return compared(loaded, names, by, by_tokens, diagnose if diagnosed else None)
+    matched = loaded
+    if by == "tokens":
+        counters = [{**options, "step_column": token_column(run)} for run in loaded]
+        each = zip(runs, counters, strict=True)
+        matched = [item if isinstance(item, Run) else load_run(item, **how) for item, how in each]
+    return compared(loaded, matched, names, by, diagnose if diagnosed else None)
 
 
 def check_axis(by: str) -> None:
@@ -224,15 +197,14 @@ def check_axis(by: str) -> None:
         StabtreeError: if there is none.
     """
     if by not in AXES:
-        hint = near(by, tuple(AXES)).removeprefix("; ") or f"one of {', '.join(AXES)}"
-        raise StabtreeError(f"{by!r} is not an axis", where="--by", hint=hint)
+        raise StabtreeError(f"{by!r} is not an axis", where="--by", hint=f"one of {', '.join(AXES)}")
 
 
 def compared(
     runs: Sequence[Run],
+    matched: Sequence[Run],
     names: Sequence[str],
     by: str,
-    by_tokens: Callable[[int, str], Run],
     diagnose: Callable[[Run], Diagnosis] | None,
 ) -> Comparison:
     """Compare runs, the bad one last, and diagnose each.
@@ -241,14 +213,11 @@ def compared(
 
     Args:
         runs: the runs as they were read, by steps.
+        matched: the same runs by what their rows are matched by.
         names: what to call them.
         by: what rows are matched by.
-        by_tokens: reads a run again, by its index, with a column in place of its steps.
         diagnose: what judges a run; None to judge none.
     """
-    matched = runs
-    if by == "tokens":
-        matched = [by_tokens(index, token_column(run)) for index, run in enumerate(runs)]
     comparison = compare_runs(matched[:-1], matched[-1], names, by)
     if diagnose is None:
         return comparison
@@ -256,8 +225,8 @@ def compared(
     *good, bad = [diagnosis.misread for diagnosis in comparison.diagnoses]
     if comparison.verdict is not Verdict.NO_WORSE or not (bad or all(good)):
         return comparison
-    which = f"{'bad' if bad else 'good'} {'runs were' if len(good) > 1 and not bad else 'run was'}"
-    return replace(comparison, verdict=Verdict.UNKNOWN, reason=f"the {which} misread: {bad or good[0]}")
+    why = f"the bad run was misread: {bad}" if bad else f"the good run was misread: {good[0]}"
+    return replace(comparison, verdict=Verdict.UNKNOWN, reason=why)
 
 
 def token_column(run: Run) -> str:
@@ -267,9 +236,10 @@ def token_column(run: Run) -> str:
         StabtreeError: if no column has such a name.
     """
     for column in chain.from_iterable(source.columns for source in run.sources):
-        if normalize(column.name) in COUNTERS:
+        words = set(normalize(column.name).split("_"))
+        if "tokens" in words <= COUNTING:
             return column.name
-    where = run.sources[0].path if run.sources else run.name
+    where = next((source.path for source in run.sources), run.name)
     raise StabtreeError("no column counts tokens", where=where, hint="name it: --step-column NAME")
 
 
@@ -289,29 +259,33 @@ def compare_runs(good: Sequence[Run], bad: Run, names: Sequence[str] = (), by: s
         raise StabtreeError("nothing to compare with", hint="name a healthy run before the bad one")
     named = tuple(names) or tuple(run.name for run in (*good, bad))
     comparison = Comparison(tuple(good), bad, named, by, settings=_settings(good, bad))
-    common = [name for name in bad.series if not is_time(name) and all(name in run.series for run in good)]
-    rows = [side_by_side(name, good, bad, nearest=by == "tokens") for name in common]
-    rows = [item for item in rows if item.size]
+    rows, why_none = _in_common(good, _with_gaps(bad, good), by)
     if not rows:
-        what = AXES[by] if common else "series"
-        return replace(comparison, reason=f"they have no {what} in common")
-    each = zip((*good, bad), named, strict=True)
-    several = [f"{name}: {note}" for run, name in each for note in run.notes if note.startswith(SEVERAL_RUNS)]
+        return replace(comparison, reason=why_none)
     comparison = replace(
         comparison,
         rows=max(item.size for item in rows),
         first_step=min(int(item.steps[0]) for item in rows),
         last_step=max(int(item.steps[-1]) for item in rows),
-        notes=(*several, *_ends(good, bad, by)),
+        notes=(*_several(comparison), *_ends(comparison)),
     )
     with np.errstate(all="ignore"):  # the largest numbers may differ by infinity, which no bar is
-        why = [
-            _digits_differ(run, bad, [item._replace(good=item.good[[index]]) for item in rows])
-            for index, run in enumerate(good)
-        ]
+        why = [_digits_differ(run, bad, _with_one(rows, index)) for index, run in enumerate(good)]
         if "" in why:
             return _by_seed(comparison, rows, why.index(""))
         return _by_noise(replace(comparison, digits_differ=why[0]), rows)
+
+
+def _in_common(good: Sequence[Run], bad: Run, by: str) -> tuple[list[Rows], str]:
+    """Return the rows of each series that all runs have, and why there are none."""
+    common = [name for name in bad.series if not is_time(name) and all(name in run.series for run in good)]
+    rows = [side_by_side(name, good, bad, nearest=by == "tokens") for name in common]
+    return [item for item in rows if item.size], f"they have no {AXES[by] if common else 'series'} in common"
+
+
+def _with_one(rows: Sequence[Rows], run: int) -> list[Rows]:
+    """Return rows with one of the good runs alone."""
+    return [item._replace(good=item.good[[run]]) for item in rows]
 
 
 def _digits_differ(good: Run, bad: Run, pairs: Sequence[Rows]) -> str:
@@ -325,53 +299,55 @@ def _digits_differ(good: Run, bad: Run, pairs: Sequence[Rows]) -> str:
 
 def _by_seed(comparison: Comparison, rows: Sequence[Rows], same: int) -> Comparison:
     """Compare with the good run of the same seed: any difference in what was printed counts."""
-    pairs = {item.metric: item._replace(good=item.good[[same]]) for item in rows}
     if len(comparison.good) > 1:
         note = f"Compared with {comparison.names[same]}, which has the same seed."
         comparison = replace(comparison, notes=(note, *comparison.notes))
-    found = [first for pair in pairs.values() if (first := first_difference(pair))]
-    return _decided(comparison, SEED, pairs, found)
+    return _decided(comparison, SEED, _with_one(rows, same))
 
 
 def _by_noise(comparison: Comparison, rows: Sequence[Rows]) -> Comparison:
     """Compare runs of different seeds: what is measured differs beyond noise, what is scheduled in any digit."""
     left = tuple((item.metric, why) for item in rows if (why := why_incomparable(item)))
-    usable = {item.metric: item for item in rows if item.metric not in dict(left)}
-    if not usable.keys() - SCHEDULED:
-        reasons = [f"{name}: {why}" for name, why in left if name not in SCHEDULED]
-        return replace(comparison, reason=[*reasons, "no series in common that was measured"][0], left_out=left)
-    found: list[Difference | None] = []
-    for metric, item in usable.items():
-        found += [first_difference(item)] if metric in SCHEDULED else [lost(item), beyond_noise(item)]
+    usable = [item for item in rows if item.metric not in dict(left)]
     comparison = replace(comparison, left_out=left)
-    return _decided(comparison, HISTORY if len(comparison.good) == 1 else ENVELOPE, usable, filter(None, found))
+    if all(item.metric in SCHEDULED for item in usable):
+        reasons = [f"{name}: {why}" for name, why in left if name not in SCHEDULED]
+        return replace(comparison, reason=[*reasons, "no series in common that was measured"][0])
+    return _decided(comparison, ENVELOPE if len(comparison.good) > 1 else HISTORY, usable)
 
 
-def _decided(
-    comparison: Comparison, method: str, rows: dict[str, Rows], differences: Iterable[Difference]
-) -> Comparison:
+def _decided(comparison: Comparison, method: str, rows: Sequence[Rows]) -> Comparison:
     """Return the comparison with one difference of each series, and the verdict of the outcomes."""
-    found: dict[str, Difference] = {}
-    for item in sorted(chain(differences, _stopped(comparison, rows)), key=_rank):
-        found.setdefault(item.metric, item)
-    judged = _judged(rows)
-    for metric in judged:
-        equal = rows[metric].equal if method is SEED else 0
-        if (metric in found or method is not SEED) and (ended := _ended(rows[metric], found.get(metric), equal)):
-            found[metric] = ended
-    worse = any(found[metric].how == "worse" for metric in judged if metric in found)
-    verdict, reason = Verdict.WORSE if worse else Verdict.NO_WORSE, ""
-    if not judged and (method is not SEED or found):
+    compared = tuple(item.metric for item in rows)
+    each = [_difference(item, method) for item in rows]
+    differences, judged = tuple(sorted(filter(None, each), key=_rank)), _judged(compared)
+    verdict, reason = Verdict.NO_WORSE, ""
+    if any(item.lasts_worse and item.metric in judged for item in differences):
+        verdict = Verdict.WORSE
+    elif not judged and (method is not SEED or differences):
         verdict, reason = Verdict.UNKNOWN, "no outcome in common to judge by: a loss, a reward or a measure of quality"
     return replace(
         comparison,
         method=method,
         verdict=verdict,
         reason=reason,
-        differences=tuple(sorted(found.values(), key=_rank)),
+        differences=differences,
         judged=judged,
-        compared=tuple(rows),
+        compared=compared,
     )
+
+
+def _difference(rows: Rows, method: str) -> Difference | None:
+    """Return how a series differs: an outcome by how it ends, all else by what comes first; None if it does not."""
+    direction, first = _direction(rows.metric), first_difference(rows)
+    if method is SEED and first and direction:
+        return off_by_more(rows, direction, rows.equal) or first
+    if method is SEED or rows.metric in SCHEDULED:
+        return first
+    off = off_by_more(rows, direction)
+    if off and direction and off.until is None:
+        return off
+    return min(filter(None, (lost(rows), off)), key=_rank, default=None)
 
 
 def _judged(metrics: Iterable[str]) -> tuple[str, ...]:
@@ -388,19 +364,6 @@ def _direction(metric: str) -> int:
     return {"lower": 1, "higher": -1}.get(reading.better, 0) * judged
 
 
-def _ended(rows: Rows, first: Difference | None, equal: int) -> Difference | None:
-    """Return how an outcome ends worse or better, and since when; else the first difference with its side."""
-    direction, lost_step = _direction(rows.metric), first.lost_step if first else None
-    worse = ending(rows, direction, "worse", lost_step, equal)
-    if ended := worse or ending(rows, -direction, "better", equal=equal):
-        return ended
-    if first is None:
-        return at_first(rows, direction)
-    if first.good is None or first.bad is None or first.how == "differs":
-        return None
-    return replace(first, side="worse" if direction * (first.bad - first.good) > 0 else "better")
-
-
 def _rank(item: Difference) -> tuple[float, ...]:
     """Return what orders differences: at one step scheduled series, then what moved furthest.
 
@@ -410,26 +373,32 @@ def _rank(item: Difference) -> tuple[float, ...]:
     return item.step, item.metric not in SCHEDULED, noises < 1, item.how != "not finite", -noises
 
 
-def _stopped(comparison: Comparison, rows: dict[str, Rows]) -> list[Difference]:
-    """Find series that stop only in the bad run while it goes on: often a NaN that was written as an empty cell."""
-    usual = {gap.metric for gap in chain.from_iterable(run.gaps for run in comparison.good)}
-    found = []
-    for gap in comparison.bad.gaps:
-        if gap.metric in rows and gap.metric not in usual:
-            before = rows[gap.metric].steps
-            alike = int(before[max(int(np.searchsorted(before, gap.first_step)) - 1, 0)])
-            lost_step = gap.first_step if gap.at_end else None
-            found.append(Difference(gap.metric, gap.first_step, "stops", last_alike=alike, lost_step=lost_step))
-    return found
+def _with_gaps(bad: Run, good: Sequence[Run]) -> Run:
+    """Return the bad run with a NaN where a series stops in it alone: often one that was written as an empty cell."""
+    usual = {gap.metric for gap in chain.from_iterable(run.gaps for run in good)}
+    series = dict(bad.series)
+    for gap in bad.gaps:
+        if gap.metric in series and gap.metric not in usual:
+            one = series[gap.metric]
+            at = int(np.searchsorted(one.steps, gap.first_step))
+            steps, values = np.insert(one.steps, at, gap.first_step), np.insert(one.values, at, np.nan)
+            series[gap.metric] = replace(one, steps=steps, values=values)
+    return replace(bad, series=series)
 
 
-def _ends(good: Sequence[Run], bad: Run, by: str) -> list[str]:
+def _several(comparison: Comparison) -> list[str]:
+    """Return a note for each run that is one of several of its file."""
+    each = zip((*comparison.good, comparison.bad), comparison.names, strict=True)
+    return [f"{name}: {note}" for run, name in each for note in run.notes if note.startswith(SEVERAL_RUNS)]
+
+
+def _ends(comparison: Comparison) -> list[str]:
     """Return a note if the runs end at different steps."""
-    last, longest = bad.last_step, max(run.last_step or 0 for run in good)
-    if last is None or last == longest or by != "step":
+    last, longest = comparison.bad.last_step, max(run.last_step or 0 for run in comparison.good)
+    if last is None or last == longest or comparison.by != "step":
         return []
-    which = f"{'bad' if last < longest else 'good'} {'runs end' if len(good) > 1 and last > longest else 'run ends'}"
-    return [f"The {which} at step {min(last, longest):,}, {abs(last - longest):,} steps earlier."]
+    which = "bad run" if last < longest else "longest good run"
+    return [f"The {which} ends at step {min(last, longest):,}, {abs(last - longest):,} steps earlier."]
 
 
 def _settings(good: Sequence[Run], bad: Run) -> tuple[Unlike, ...]:

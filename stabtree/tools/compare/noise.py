@@ -3,18 +3,18 @@
 Of runs of one seed the rows are equal to the last printed digit, until something differs. What is equal on every seed
 proves nothing: a series that does not move, and the first row of one that no batch is measured by.
 
-Of runs of different seeds each row, and each mean over some rows, is measured in deviations from those before. It is
-more than noise where it is well beyond what was before it, or, with several good runs, beyond all of theirs.
-
-A series ends worse from the last rise of the differences on that lasts to the end, which begins at a change point;
-where the run was better before, it is worse only once it has crossed the good one. How far it ends off must be more
-than noise of as many rows and than the differences wandered before; of a run that was never alike, far more.
+Of runs of different seeds a series ends worse from the last rise of the differences on that lasts to the end, which
+begins at a change point; where the run was better before, it is worse only once it has crossed the good one. How far it
+ends off must be more than noise of as many rows, and than another seed may end off, by what is known of seeds in
+general and by how far the good runs are apart or the differences wandered before. It was worse for a time where the
+differences add up to most, if they are well beyond those of as many other rows.
 """
 
 from __future__ import annotations
 
 import math
 from functools import partial, reduce
+from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
@@ -22,18 +22,31 @@ from msgspec.structs import replace
 
 from stabtree.common.lazy import np
 from stabtree.common.shared import ROWS_LONG
-from stabtree.common.stats import LARGEST, change_noise, median, span, stretches, true_at_end
-from stabtree.measures.scores import Windows
+from stabtree.common.stats import (
+    LARGEST,
+    MEDIAN_ERROR,
+    NEARLY_ZERO,
+    change_noise,
+    interval,
+    median,
+    row_medians,
+    span,
+    stretches,
+    true_at_end,
+    unsure,
+)
 from stabtree.metrics.metric import Role
 from stabtree.metrics.table import with_role
 from stabtree.profile.change import change_point
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from stabtree.common.lazy import Bools, Floats, Ints
     from stabtree.run import Run
 
+OTHER = {"worse": "better", "better": "worse", "higher": "lower", "lower": "higher"}
+SIDES = tuple(OTHER)  # of a series, to its end or for a time
 SCHEDULED = frozenset({"lr", "batch_id"})  # set before the run, whatever it learns: the same on all seeds
 MIN_SHARE = 1e-6  # share of the good run's lowest value: on a scale of ratios, lower values are raised to it
 SAMPLE = 200  # values that show how many digits were printed
@@ -49,22 +62,31 @@ CHANCE_OF_DIGITS = 1e-3  # that runs of two seeds begin with the same digits
 NOISE_ROWS = 50  # first rows that show how much a series moves by itself
 MIN_NOISE_ROWS = 3  # rows needed to measure that
 
-OVER = (1, 8, 32)  # rows that are averaged: a jump is seen in one, a shift in many
 MIN_ROWS = 40  # common rows needed to measure noise
 FEW_ROWS = 12  # the same of an outcome, whose end may be far off
-MIN_WINDOW, MAX_WINDOW = 10, 64  # rows, or means of rows, that a deviation is measured by
-MIN_SCORE = 7.0  # deviations of a difference
-BEYOND = 2.0  # times the farthest healthy deviation that it is
-FLOOR = 0.3  # times the good run's own noise: the smallest deviation of the differences
-ERRORS = 6.0  # of the level at the end that it must be off
-WANDERED = 6.0  # times what levels of as many rows wandered before that it must be off
-MATTERS = 0.02  # share of the good value, or of its range where it may be 0: less is no worse, however sure
-NEVER_ALIKE = 0.3  # the same of a run that was off from its first rows on, as other seeds may be
-HISTORY, HISTORY_ROWS = 4, 20  # levels, and rows, that show how much they wander
+FLOOR = 0.3  # times the good run's own noise: the smallest noise of the differences
+MIN_SCORE = 7.0  # errors of a difference that passes
+DRIFTS = 0.5, 3.5  # times the noise that is no part of it: of one that is long and slight, and short and high
+BEYOND = 1.5  # times the farthest that healthy runs, or the other rows, are off
+
 END = 4  # which part of the stretch is its end, and how many such parts before it are compared with that
 MIN_END, MAX_END = 3, 256  # rows of it
 END_ROWS = 16  # rows that show the noise at the end
-MEDIAN_ERROR = 1.25  # of a median, in errors of the mean
+ERRORS = 5.0  # of the level at the end that it must be off, by the noise of two runs like the good one
+SURE = 3.0  # the same by the noise of the bad run, which may be larger
+WANDERED = 5.0  # times what levels of as many rows wander that it must be off
+HISTORY_ROWS, BLOCKS = 20, 8  # rows, and blocks of them, that show how much levels wander
+MATTERS = 0.02  # share of the good value, or of its range where it may be 0: less is no worse, however sure
+NEVER_ALIKE = 0.3  # the same of runs that were not alike in their first rows
+BEGIN, ALIKE = 50, 0.1  # which part of the rows are the first, and how far they may be apart in logarithms
+
+# How far another seed may end off if it begins alike: as a share of what the run has gained, and in logarithms of a run
+# that has gained little. The largest of 53 families of two to five seeds was 0.06 and 0.1 of the training loss, and of
+# 25 families 0.25, but for one, and 0.2 of held-out losses, which overfit in some seeds alone.
+SEEDS_TRAINED = 0.1, 0.1
+SEEDS_HELD_OUT = 0.3, 0.25
+MAX_GAIN = 50.0  # in logarithms
+
 MAX_LOG = 5.0  # a hundredfold rise is one, however high it goes
 LOST = 0.5  # share of rows up to the end that are not finite where a series is lost
 STRETCH = 3  # longest stretch of non-finite values that does not count if the good run has some too
@@ -75,19 +97,17 @@ class Difference(Struct, frozen=True):
 
     Attributes:
         metric: the series.
-        step: the first step of the bad run at which it differs, or from which on it is worse or better to the end.
-        how: `worse`, `better`, `differs`, `jumps`, `shifts`, `at first`, `not finite` or `stops`.
-        good: the value of the first good run there, and of what is worse or better its level at the end; None if it is
-            not finite.
-        bad: the value of the bad run; None if it is not finite or missing.
+        step: the first step of the bad run at which it differs.
+        how: `worse`, `better`, or of what has no better side `higher` and `lower`; `differs` in its digits, or
+            `not finite`, which an empty cell is too.
+        good: the value of the first good run there, or the level of the good runs; None if it is not finite.
+        bad: the value or the level of the bad run; None if it is not finite or missing.
         last_alike: the last step before; None if there is none.
         noises: the difference in multiples of the usual noise; None if that is unknown.
-        over_rows: over how many rows the difference was averaged.
-        side: `worse` or `better` where it is known which of them a passing difference is.
-        before: `better`, `level` or `worse`: what it was before it was worse or better to the end.
-        times_at_end: how many times the good value it is at its end.
+        until: the last step of a difference that passes; None of one that lasts.
+        before: what it was before a difference that lasts: `level`, the `same` but less so, or the other side.
+        times: how many times the good level it is: at its end, or as long as it differs.
         lost_step: the step from which on it is not finite, or missing, to the end.
-        until: the step up to which it was worse or better at first.
     """
 
     metric: str
@@ -97,12 +117,15 @@ class Difference(Struct, frozen=True):
     bad: float | None = None
     last_alike: int | None = None
     noises: float | None = None
-    over_rows: int = 1
-    side: str = ""
-    before: str = ""
-    times_at_end: float | None = None
-    lost_step: int | None = None
     until: int | None = None
+    before: str = ""
+    times: float | None = None
+    lost_step: int | None = None
+
+    @property
+    def lasts_worse(self) -> bool:
+        """Whether it is worse to the end."""
+        return self.how == "worse" and self.until is None
 
 
 class Rows(NamedTuple):
@@ -134,39 +157,17 @@ class Rows(NamedTuple):
 def side_by_side(metric: str, good: Sequence[Run], bad: Run, *, nearest: bool = False) -> Rows:
     """Return the rows of a metric that all runs have at one step.
 
-    Tokens rarely agree exactly: with `nearest` a row is matched with the nearest one of the other run, at most half a
-    logging interval apart.
+    Tokens rarely agree exactly: with `nearest` rows are matched that fall into the same logging interval.
     """
-    series = bad.series[metric]
-    matches = []
+    series, matches = bad.series[metric], []
     for run in good:
         other = run.series[metric]
-        if nearest:
-            here, there = _nearest(other.steps, series.steps)
-        else:
-            _, here, there = np.intersect1d(other.steps, series.steps, assume_unique=True, return_indices=True)
+        width = int(max(interval(other.steps), interval(series.steps), 1)) if nearest else 1
+        _, here, there = np.intersect1d(other.steps // width, series.steps // width, return_indices=True)
         matches.append((other.values[here], there))
     at = reduce(partial(np.intersect1d, assume_unique=True), [there for _, there in matches])
     values = np.array([matched[np.searchsorted(there, at)] for matched, there in matches])
     return Rows(metric, series.steps[at], values, series.values[at])
-
-
-def _nearest(one: Ints, other: Ints) -> tuple[Ints, Ints]:
-    """Return the indexes in each of two arrays that are the nearest to each other, at most half an interval apart."""
-    if not len(one) or not len(other):
-        return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    here, there = _closest(one, other), np.arange(len(other))
-    apart = max(median(np.diff(steps).astype(float)) if len(steps) > 1 else 0.0 for steps in (one, other)) / 2
-    keep = (_closest(other, one)[here] == there) & (np.abs(one[here] - other) <= apart)
-    return here[keep], there[keep]
-
-
-def _closest(values: Ints, wanted: Ints) -> Ints:
-    """Return the index of the nearest of increasing values for each wanted one, (n,)."""
-    after = np.minimum(np.searchsorted(values, wanted), len(values) - 1)
-    before = np.maximum(after - 1, 0)
-    nearest: Ints = np.where(np.abs(values[before] - wanted) <= np.abs(values[after] - wanted), before, after)
-    return nearest
 
 
 def scaled(good: Floats, bad: Floats) -> tuple[Floats, Floats]:
@@ -200,8 +201,8 @@ def _digits(value: float) -> tuple[int, int]:
     """Return the significant digits and the decimals of the shortest text of a number."""
     mantissa, _, exponent = f"{value!r}".partition("e")
     before, _, after = mantissa.lstrip("-").partition(".")
-    after = "" if after == "0" else after
-    return max(1, len(f"{before}{after}".lstrip("0"))), max(0, len(after) - int(exponent or 0))
+    decimals = after.rstrip("0")
+    return max(1, len(f"{before}{decimals}".lstrip("0"))), max(0, len(decimals) - int(exponent or 0))
 
 
 def _alike(one: Floats, other: Floats) -> Bools:
@@ -250,15 +251,9 @@ def difference(rows: Rows, at: int, how: str) -> Difference:
     noises, noise = None, _noise(rows.good[0])
     if rows.metric not in SCHEDULED and math.isfinite(bad - good) and noise > 0:
         noises = abs(bad - good) / noise
-    return Difference(
-        metric=rows.metric,
-        step=int(rows.steps[at]),
-        how=how,
-        good=good if math.isfinite(good) else None,
-        bad=bad if math.isfinite(bad) else None,
-        last_alike=int(rows.steps[at - 1]) if at else None,
-        noises=noises,
-    )
+    last_alike = int(rows.steps[at - 1]) if at else None
+    shown_good, shown_bad = (value if math.isfinite(value) else None for value in (good, bad))
+    return Difference(rows.metric, int(rows.steps[at]), how, shown_good, shown_bad, last_alike, noises)
 
 
 def lost(rows: Rows) -> Difference | None:
@@ -275,59 +270,56 @@ class Apart(NamedTuple):
     Attributes:
         rows: the indexes of these rows.
         apart: float64 (m,), the bad run less the middle of the good ones.
-        others: float64 (runs, m), each good run less the middle of the other ones; the only one as it is.
-        unit: what a share of the difference is one of: of logarithms 1, else the range of the good runs.
+        course: float64 (m,), the middle of the good runs.
+        others: float64 (runs, m), each good run less the middle of the other ones; none of a single good run.
+        ratios: whether a difference is one of logarithms.
         floor: the smallest noise that the difference can have.
+        matters: the smallest difference that matters.
+        seeds: how far off another seed may end.
     """
 
     rows: Ints
     apart: Floats
+    course: Floats
     others: Floats
-    unit: float
-    floor: float
+    ratios: bool = False
+    floor: float = 0.0
+    matters: float = 0.0
+    seeds: float = 0.0
+
+    def cut(self, part: slice) -> Apart:
+        """Return some of the rows."""
+        kept = {name: getattr(self, name)[..., part] for name in ("rows", "apart", "course", "others")}
+        return self._replace(**kept)
 
     def noise(self, last: int = 0) -> float:
         """Return the noise of a row, or of one of the last ones."""
         return max(change_noise(self.apart[-last:]), self.floor)
 
 
-def apart(rows: Rows, until: int | None = None) -> Apart:
-    """Return how far the runs are apart, up to a row."""
-    kept = np.flatnonzero((np.isfinite(rows.good).all(axis=0) & np.isfinite(rows.bad))[:until])
+def apart(rows: Rows) -> Apart:
+    """Return how far the runs are apart."""
+    kept = np.flatnonzero(np.isfinite(rows.good).all(axis=0) & np.isfinite(rows.bad))
     good, bad = scaled(rows.good[:, kept], rows.bad[kept])
-    unit = 1.0 if (rows.good[:, kept] > 0).all() else max(span(middle(good)), 1e-300)
-    others = good
+    course, others = row_medians(good.T), np.zeros((0, len(kept)))
     if len(good) > 1:
-        others = np.array([values - middle(np.delete(good, run, axis=0)) for run, values in enumerate(good)])
-    return Apart(kept, bad - middle(good), others, unit, FLOOR * _noise(good[0]))
+        others = np.array([values - row_medians(np.delete(good, run, axis=0).T) for run, values in enumerate(good)])
+    off = Apart(kept, bad - course, course, others)
+    if not len(kept):
+        return off
+    off = off._replace(ratios=bool((rows.good[:, kept] > 0).all()), floor=FLOOR * _noise(good[0]))
+    unit = 1.0 if off.ratios else max(span(course), NEARLY_ZERO)
+    return off._replace(matters=MATTERS * unit, seeds=unit * _seeds(rows.metric, off))
 
 
-def beyond_noise(rows: Rows) -> Difference | None:
-    """Find where a series leaves the good runs by more than noise; with one good run, by more than before."""
-    found, off = [], apart(rows)
-    for over in OVER if len(off.rows) >= MIN_ROWS else ():
-        scores = _scores(off.apart, over, off.floor)
-        healthy: Floats | float = np.maximum.accumulate(np.append(0.0, scores))[:-1]
-        if len(off.others) > 1:
-            healthy = max(_scores(values, over, off.floor).max(initial=0.0) for values in off.others)
-        above = np.flatnonzero(scores > np.maximum(MIN_SCORE, BEYOND * healthy))
-        if len(above):
-            at = len(off.apart) // over - len(scores) + int(above[0])
-            here = difference(rows, int(off.rows[over * at]), "jumps" if over == 1 else "shifts")
-            found.append((over * (at + 1), replace(here, noises=float(scores[above[0]]), over_rows=over)))
-    return min(found, key=lambda item: item[0])[1] if found else None
-
-
-def _scores(off: Floats, over: int, floor: float) -> Floats:
-    """Return by how many deviations means of rows differ from the means before; fewer than the means, (n,)."""
-    means = block_means(off, over)
-    window = min(MAX_WINDOW, len(means) // 4)
-    if window < MIN_WINDOW:
-        return np.zeros(0)
-    center, spread = Windows(means, window, detrend=False).between(0, len(means) - window)
-    spread = np.maximum(spread, floor / over**0.5)
-    scores: Floats = np.divide(np.abs(means[window:] - center), spread, out=np.zeros(len(spread)), where=spread > 0)
-    return scores
+def _seeds(metric: str, off: Apart) -> float:
+    """Return how far off another seed may end: of runs that begin alike by a share of what was gained."""
+    first = slice(min(max(len(off.rows) // BEGIN, MIN_END), FEW_ROWS))
+    if not off.ratios or abs(median(off.apart[first])) > ALIKE:
+        return NEVER_ALIKE
+    share, least = SEEDS_TRAINED if metric in with_role(Role.LOSS) else SEEDS_HELD_OUT
+    gain = median(off.course[first]) - median(off.course[-len(off.rows) // END :])
+    return max(math.log1p(share * math.expm1(min(max(gain, 0.0), MAX_GAIN))), least)
 
 
 def block_means(values: Floats, over: int) -> Floats:
@@ -336,47 +328,67 @@ def block_means(values: Floats, over: int) -> Floats:
     return means
 
 
-def middle(values: Floats) -> Floats:
-    """Return the median of the runs at each position, (n,); by hand, as numpy's is slow to import."""
-    ordered = np.sort(values, axis=0)
-    middle: Floats = (ordered[(len(values) - 1) // 2] + ordered[len(values) // 2]) / 2
-    return middle
-
-
-def ending(rows: Rows, direction: int, side: str, lost_step: int | None = None, equal: int = 0) -> Difference | None:
-    """Return the last stretch in which the bad run is worse, up to the end; None if it ends no worse.
+def off_by_more(rows: Rows, direction: int, equal: int = 0) -> Difference | None:
+    """Return since when a series is off by more than noise to its end, else where it is for a time; None if nowhere.
 
     Args:
         rows: the series.
-        direction: 1 where higher is worse, -1 where lower is.
-        side: what to call it: `worse`; of the other direction, `better`.
-        lost_step: the step from which on the series is missing in the bad run, if it is.
+        direction: 1 where higher is worse, -1 where lower is, 0 where neither is.
         equal: how many of the first rows are equal, of runs of one seed.
     """
+    off, sides, lost_step = apart(rows), {"worse": direction, "better": -direction}, None
     usable = np.flatnonzero(np.isfinite(rows.good).all(axis=0))
     lost_row = _lost(usable, ~np.isfinite(rows.bad[usable]))
-    lost_step = lost_step if lost_row is None else int(rows.steps[lost_row])
-    off = apart(rows, lost_row)
-    found = _last_stretch(off, direction, equal)
-    if found is None and lost_step is None:
+    if lost_row is not None:
+        lost_step, off = int(rows.steps[lost_row]), off.cut(slice(int(np.searchsorted(off.rows, lost_row))))
+    if not direction:
+        sides, lost_step = {"higher": 1, "lower": -1}, None
+    for side, sign in sides.items():
+        if found := _last_stretch(off, sign, equal):
+            row, before, size = found
+            told = _levels(rows, off.rows[-size:], side, int(off.rows[row]))
+            before = {"other": OTHER[side]}.get(before, before)
+            return replace(told, before=before, lost_step=lost_step)
+        if lost_step is not None:
+            return Difference(rows.metric, lost_step, side, before="level", lost_step=lost_step)
+    if not direction:
+        off = off._replace(apart=off.apart - median(off.apart))
+    return _passing(rows, off, sides)
+
+
+def _levels(rows: Rows, at: Ints, how: str, first: int) -> Difference:
+    """Return a difference from a row on, with the levels of both in some rows."""
+    good, bad = median(row_medians(rows.good[:, at].T)), median(rows.bad[at])
+    times = bad / good if min(good, bad) > 0 else None
+    return Difference(rows.metric, int(rows.steps[first]), how, good=good, bad=bad, times=times)
+
+
+def _passing(rows: Rows, off: Apart, sides: dict[str, int]) -> Difference | None:
+    """Find the clearest stretch in which a series is off for a time, be it long and slight or short and high."""
+    found = []
+    for (side, sign), drift in product(sides.items(), DRIFTS):
+        # The stretch in which what exceeds a part of the noise adds up to most.
+        sums = np.append(0.0, np.cumsum(sign * off.apart - max(off.matters, drift * off.noise())))
+        last = int((sums - np.minimum.accumulate(sums)).argmax())
+        first = int(sums[: last + 1].argmin())
+        if (clear := _clear(off, sign, first, last)) > 1:
+            found.append((clear, first, last, side))
+    if not found:
         return None
-    row, before, size = found or (-1, "level" if len(off.rows) else "", 0)
-    step = int(rows.steps[off.rows[row]]) if found else lost_step or 0
-    good = bad = times = None
-    if found:
-        last = off.rows[-size:]
-        good, bad = median(middle(rows.good[:, last])), median(rows.bad[last])
-        times = bad / good if min(good, bad) > 0 else None
-    return Difference(
-        metric=rows.metric,
-        step=step,
-        how=side,
-        good=good,
-        bad=bad,
-        before=before,
-        times_at_end=times,
-        lost_step=lost_step,
-    )
+    _, first, last, side = max(found)
+    at = off.rows[first:last]
+    return replace(_levels(rows, at, side, int(at[0])), until=int(rows.steps[at[-1]]))
+
+
+def _clear(off: Apart, sign: int, first: int, last: int) -> float:
+    """Return how many times what is needed a stretch is off: healthy runs, or the other rows, may be off too."""
+    size = last - first
+    if not 0 < size <= len(off.apart) // 2:
+        return 0.0
+    others = (np.delete(off.apart, slice(first, last)), *off.others)
+    usual = max(float(np.abs(block_means(values, size)).max(initial=0.0)) for values in others)
+    enough = max(MIN_SCORE * off.noise() / size**0.5, BEYOND * usual, off.matters)
+    return float(sign * median(off.apart[first:last]) / max(enough, NEARLY_ZERO))
 
 
 def _lost(rows: Ints, flags: Bools) -> int | None:
@@ -394,64 +406,74 @@ def _last_stretch(off: Apart, direction: int, equal: int = 0) -> tuple[int, str,
     if count < FEW_ROWS:
         return None
     same = min(int(np.searchsorted(off.rows, equal)), count - 1)
-    # A straight climb is straight as a ratio, and bent in logarithms.
-    ratios = np.expm1(np.minimum(apart, MAX_LOG)) if direction > 0 and off.unit == 1.0 else apart
-    rise = change_point(np.arange(count), ratios)
-    start = max(rise.first_bad_step, same) if rise else same
-    while rise and (rise := change_point(np.arange(count - start), ratios[start:])):
-        over = min(rise.first_bad_step, start)
-        error = ERRORS / 2 * off.noise() / max(over, 1) ** 0.5
-        # A rise from what was better to what is no worse is not yet the one.
-        if not over or median(apart[start - over : start]) > -error or median(apart[start : start + over]) > error:
-            break
-        start += rise.first_bad_step
-    for row in dict.fromkeys((start, same)):
-        size = min(max((count - row) // END, MIN_END), MAX_END, count - row)
-        level, past = median(apart[-size:]), apart[:row]
-        wander, enough = _wander(off.others, past, size), MATTERS * off.unit
-        if wander is None:
-            wander, enough, past = 0.0, NEVER_ALIKE * off.unit, past[:0]
-        before = median(past[-END * size :]) if len(past) else 0.0
-        error = ERRORS * MEDIAN_ERROR * off.noise(max(2 * size, END_ROWS))
-        if level - max(before, 0.0) > max(error / size**0.5, WANDERED * wander, enough):
-            break
-    else:
-        return None
-    if not row:
-        return 0, "", size
-    whole, error = median(apart[:row]), ERRORS * MEDIAN_ERROR * off.noise() / row**0.5
-    how = ("level", "better", "worse")[(whole < -error) + 2 * (whole > max(error, enough))]
-    if before < -error * max(row / (END * size), 1) ** 0.5 / 2 and apart[row] < 0:
-        row += int(np.cumsum(apart[row:]).argmin()) + 1
-    return min(row, count - 1), how, size
-
-
-def at_first(rows: Rows, direction: int) -> Difference | None:
-    """Return up to where an outcome is worse or better from its first rows on; None where it is not."""
-    off = apart(rows._replace(good=rows.good[:, ::-1], bad=rows.bad[::-1]))
-    for side, sign in (("worse", direction), ("better", -direction)):
-        found = _last_stretch(off, sign)
-        if found and found[0] > 0:
-            until = int(rows.steps[rows.size - 1 - off.rows[found[0]]])
-            return replace(difference(rows, 0, "at first"), side=side, until=until, noises=None)
+    starts = [*_starts(off, apart, same), same]
+    for row in starts:
+        size, past = min(max((count - row) // END, MIN_END), MAX_END, count - row), apart[:row]
+        before, level = median(past[-END * size :]) if row >= size else 0.0, median(apart[-size:])
+        if level - max(before, 0.0) > _enough(off, past, size):
+            # What is sure only of all rows together may still begin later.
+            late = [start for start in starts if start > row == same and median(apart[:start]) < level / 2]
+            return *_since(off, apart, [*late, row][0], before, END * size), size
     return None
 
 
-def _wander(others: Floats, past: Floats, size: int) -> float | None:
-    """Return the standard deviation of levels of so many rows before; None where nothing shows it."""
-    if len(others) > 1:
-        return float(np.mean([block_means(values, size) ** 2 for values in others]) ** 0.5)
-    if len(past) < HISTORY_ROWS:
-        return None
-    return change_noise(block_means(past, min(size, len(past) // HISTORY)))
+def _starts(off: Apart, apart: Floats, same: int) -> Iterator[int]:
+    """Yield the rows from which on the bad run may be worse.
+
+    The change point, and where the excess begins that is half of that at the end.
+    """
+    # A straight climb is straight as a ratio, and bent in logarithms.
+    count = len(apart)
+    ratios = np.expm1(np.minimum(apart, MAX_LOG)) if off.ratios else apart
+    better = int(np.append(0.0, np.cumsum(apart + off.matters)).argmin())  # the rows up to which it is, on balance
+    if rise := change_point(np.arange(count - better), ratios[better:]):
+        yield max(better + rise.first_bad_step, same)
+    half = median(apart[-max(count // END, MIN_END) :]) / 2
+    above = int(np.cumsum(apart - half).argmin()) + 1
+    if half > 0 and same < above < count - MIN_END:
+        yield above
+
+
+def _enough(off: Apart, past: Floats, size: int) -> float:
+    """Return how far off the level of an end of so many rows must be: beyond noise, beyond other seeds, and enough.
+
+    How far off another seed may be is known of runs in general; the good runs show it, or the rows before the stretch.
+    """
+    last = max(2 * size, END_ROWS)
+    noise, error = off.noise(last), MEDIAN_ERROR / size**0.5
+    alike = min(noise, 2**0.5 * change_noise(off.course[-last:]))
+    of_noise = error * max(ERRORS * alike * unsure(min(last, len(off.rows)), ERRORS), SURE * noise)
+    shown = [(1, off.seeds)]
+    if len(off.others):
+        levels = [block_means(values[-END * size :], size) for values in off.others]
+        shown.append((len(off.others) - 1, WANDERED * float(np.mean(np.square(levels)) ** 0.5)))
+    if len(past) >= HISTORY_ROWS:
+        over = min(size, len(past) // BLOCKS)  # rows of which the levels wander as those of more rows do
+        shown.append((len(past) // size, WANDERED * error * change_noise(block_means(past, over)) * over**0.5))
+    of_seeds = (sum(count * bar**2 for count, bar in shown) / sum(count for count, _ in shown)) ** 0.5
+    return float(max(of_noise, of_seeds, off.matters))
+
+
+def _since(off: Apart, apart: Floats, row: int, before: float, rows: int) -> tuple[int, str]:
+    """Return since which row a run is worse, and what it was before; after a better stretch where it has crossed."""
+    if not row:
+        return 0, ""
+    how, whole, error = "level", median(apart[:row]), ERRORS * MEDIAN_ERROR * off.noise() / row**0.5
+    if whole < -error:
+        how = "other"
+    elif whole > max(error, off.matters):
+        how = "same"
+    if before < -error * max(row / rows, 1) ** 0.5 / 2 and apart[row] < 0:
+        row += int(np.cumsum(apart[row:]).argmin()) + 1
+    return min(row, len(apart) - 1), how
 
 
 def why_incomparable(rows: Rows) -> str:
     """Return why a series of different seeds can't be compared; empty if it can."""
-    if rows.metric in SCHEDULED:
-        return "" if rows.equal else "it differs from the first row on"
     finite = rows.good[0][np.isfinite(rows.good[0])]
     needed = FEW_ROWS if rows.metric in with_role(*_LEARNING) else MIN_ROWS
+    if rows.metric in SCHEDULED:
+        return "" if rows.equal else "it differs from the first row on"
     if rows.size < needed:
         return f"{rows.size:,} rows in common, {needed} are needed"
     if len(finite) < 2:

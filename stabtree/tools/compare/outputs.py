@@ -19,11 +19,12 @@ from stabtree.report import html
 from stabtree.report import markdown as md
 from stabtree.report.outputs import DEFAULT_OPTIONS, RenderOptions
 from stabtree.report.page import BADGES, asset, new_page
-from stabtree.report.plot import COLUMNS, Figure, Frame, Mark, columns_for, drawn_strip, short, strips
+from stabtree.report.plot import COLUMNS, Figure, Frame, Mark, columns_for, drawn_strip, short, strips, widest
 from stabtree.report.svg import style
 from stabtree.report.words import badge
 from stabtree.report.words import headline as diagnosis_headline
 from stabtree.tools.compare.compare import ENVELOPE, SEED, Verdict
+from stabtree.tools.compare.noise import SIDES
 from stabtree.tree.model import Severity
 
 if TYPE_CHECKING:
@@ -43,8 +44,12 @@ WORDS = {  # of a verdict, and of runs that differ and end no worse
 DIFFERS = ("DIFFERS", Severity.NOTE)
 LONGEST_NAME = 60
 MAX_DIGITS = 12
-TIMES = 1.3  # a smaller factor is shown by both values
-BEFORE = {"better": "better", "level": "no different", "worse": "less so"}
+TIMES, MANY_TIMES = 1.3, 1_000  # a smaller factor is shown by both values, a larger one is only said to be so
+BEFORE = {"": "", "level": ", no different before", "same": ", less so before"}
+HOW = {"differs": "differs first", "not finite": "first NaN, inf or missing"}
+NO_DIFFERENCE = {SEED: "to the last digit"}
+MARKS = {True: "worse", False: "differs"}  # by whether a difference lasts
+UNSTATED = "–"  # of a setting
 MAX_RUNS = 3  # good runs that are listed one by one
 MAX_WIDTH = 32  # of a column on the screen
 MAX_ROWS = 20  # of a part in Markdown, and above the fold on the page
@@ -59,7 +64,7 @@ class ComparisonPart(NamedTuple):
         head: its heading.
         name: what style sheets call it.
         columns: the heading of each column, each with its style on the screen.
-        rows: the cells; of verdicts the first one is the name of a badge.
+        rows: the cells.
         most: how many rows the screen shows.
     """
 
@@ -72,20 +77,17 @@ class ComparisonPart(NamedTuple):
 
 def _parts(comparison: Comparison) -> tuple[ComparisonPart, ...]:
     """Return the parts that have rows, in the order in which they are read."""
-    at = {"where": "number", "series": "", "good": "behind", "bad": "mark", "": "dim"}
+    both = {"good": "behind", "bad": "mark"}
+    differences = [_row(comparison, item) for item in comparison.differences]
     settings = [
-        (clean(item.key, LONGEST_NAME), ", ".join(map(_value, item.good)) or "–", _value(item.bad))
+        (clean(item.key, LONGEST_NAME), ", ".join(map(_value, item.good)) or UNSTATED, _value(item.bad))
         for item in comparison.settings
     ]
     left_out = [(clean(metric), why) for metric, why in comparison.left_out]
     verdicts = {"verdict": "", "run": "", "what was found": "dim"}
     parts = (
-        ComparisonPart(
-            "What differs", "differences", at, [_row(comparison, item) for item in comparison.differences], 6
-        ),
-        ComparisonPart(
-            "Settings that differ", "settings", {"setting": "", "good": "behind", "bad": "mark"}, settings, 8
-        ),
+        ComparisonPart("What differs", "differences", {"series": "", **both, "": "dim"}, differences, 6),
+        ComparisonPart("Settings that differ", "settings", {"setting": "", **both}, settings, 8),
         ComparisonPart("Verdict of each run", "verdicts", verdicts, _verdicts(comparison), 9),
         ComparisonPart("Not compared", "left-out", {"series": "dim", "why": "dim"}, left_out, 3),
     )
@@ -105,41 +107,43 @@ def title(comparison: Comparison) -> str:
     if comparison.verdict is Verdict.UNKNOWN:
         return comparison.reason
     if first is None:
-        return "to the last digit" if comparison.method is SEED else "beyond noise"
-    name, at = clean(first.metric, LONGEST_NAME), f"{_unit(comparison)} {first.step:,}"
+        return NO_DIFFERENCE.get(comparison.method, "beyond noise")
+    told = f"{clean(first.metric, LONGEST_NAME)} {_course(first, _unit(comparison))}"
     if comparison.verdict is Verdict.WORSE:
-        return f"{name} {_ending(comparison, first)}"
-    how = f"differs first, at {at}"
-    if first.until is not None:
-        how = f"{first.side} up to {_unit(comparison)} {first.until:,}"
-    elif first.side or first.how == "better":
-        how = f"{f'{first.side} for a time' if first.side else first.how} from {at} on"
-    return f"{name} {how}; at the end nothing is worse"
+        return told
+    if first.how == "worse" and first.until == comparison.last_step:
+        return f"{told}; other seeds may end off by as much"
+    return f"{told}; at the end nothing is worse"
 
 
-def _ending(comparison: Comparison, item: Difference) -> str:
-    """Return since when a series is worse, by how much at its end, and how it was before."""
-    unit = _unit(comparison)
-    text, lost = f"worse from {unit} {item.step:,} on", item.lost_step
-    if lost is not None and lost <= item.step:
-        text += ": NaN, inf or no longer logged"
-    else:
-        text += f", {_amount(item)} " + (f"before NaN or inf from {unit} {lost:,} on" if lost else "at the end")
-    return f"{text}; {BEFORE[item.before]} until then" if item.before else text
+def _course(item: Difference, unit: str) -> str:
+    """Return from where to where a series differs, by how much, and how it was before."""
+    if item.how not in SIDES:
+        noises = "" if item.noises is None else f", {short(item.noises, 2)}× its noise"
+        return f"{HOW[item.how]} at {unit} {item.step:,}{noises}"
+    if item.until == item.step:
+        return f"{item.how} at {unit} {item.step:,}, {_amount(item)}"
+    if item.until is not None:
+        return f"{item.how} from {unit} {item.step:,} to {item.until:,}, {_amount(item)}"
+    text = f"{item.how} from {unit} {item.step:,} on{BEFORE.get(item.before, f', {item.before} before')}"
+    if item.lost_step is None:
+        return f"{text}; {_amount(item)} at the end"
+    if item.lost_step > item.step:
+        return f"{text}; {_amount(item)}, then NaN or inf from {unit} {item.lost_step:,} on"
+    return f"{text}: NaN, inf or no longer logged"
 
 
 def _amount(item: Difference) -> str:
-    """Return how far off a series ends, as a factor where it is one that can be said so."""
+    """Return how far off a series is, as a factor where it is one that can be said so."""
     good, bad = _apart(item)
-    return _times(item) or f"{bad} instead of {good}"
-
-
-def _times(item: Difference) -> str:
-    times = item.times_at_end or 0.0
-    return f"{short(times, 2)} times" if times >= TIMES else ""
+    times = item.times or 0.0
+    if times > MANY_TIMES:
+        return f"over {MANY_TIMES:,} times as high"
+    return f"{short(times, 2)} times as high" if times >= TIMES else f"{bad} instead of {good}"
 
 
 def _unit(comparison: Comparison) -> str:
+    """Return what the rows are counted in."""
     return "token" if comparison.by == "tokens" else comparison.bad.unit
 
 
@@ -157,43 +161,27 @@ def basis(comparison: Comparison) -> str:
 
 
 def _row(comparison: Comparison, item: Difference) -> tuple[str, ...]:
-    """Return a difference in words: where, the series, the values of the good run and of the bad one, and how."""
-    at = f"{_unit(comparison)} {item.step:,}"
+    """Return a difference in words: the series, the values of the good run and of the bad one, and how it differs."""
+    unit = _unit(comparison)
     if item.metric == "batch_id":
-        return at, item.metric, "", "", "another batch"
-    return at, clean(item.metric, LONGEST_NAME), *_apart(item), _how(item)
+        return item.metric, "", "", f"another batch at {unit} {item.step:,}"
+    return clean(item.metric, LONGEST_NAME), *_apart(item), _course(item, unit)
 
 
 def _apart(item: Difference) -> tuple[str, str]:
     """Return both values in as many digits as tell them apart."""
     if item.good is None or item.bad is None:
-        missing = "" if item.how == "stops" else "NaN or inf"
-        return "" if item.good is None else short(item.good), missing if item.bad is None else short(item.bad)
-    digits = 3
-    while digits < MAX_DIGITS and short(item.good, digits) == short(item.bad, digits):
-        digits += 1
-    good, bad = short(item.good, digits), short(item.bad, digits)
-    return (repr(item.good), repr(item.bad)) if good == bad else (good, bad)
-
-
-def _how(item: Difference) -> str:
-    parts = {
-        "worse": ["worse to the end"],
-        "better": ["better to the end"],
-        "stops": ["no longer logged"],
-        "not finite": ["NaN or inf"],
-        "at first": [f"{item.side} up to {item.until:,}" if item.until else ""],
-    }.get(item.how, [f"{item.side} for a time"] if item.side else [])
-    parts += [_times(item), f"over {item.over_rows} rows" * (item.over_rows > 1)]
-    if item.noises is not None:
-        within = item.how == "differs" and item.noises < 1
-        parts.append("within its noise" if within else f"{short(item.noises, 2)}× its noise")
-    return ", ".join(filter(None, parts))
+        return "" if item.good is None else short(item.good), "NaN or inf" if item.how == "not finite" else ""
+    for digits in range(3, MAX_DIGITS):
+        good, bad = short(item.good, digits), short(item.bad, digits)
+        if good != bad:
+            return good, bad
+    return repr(item.good), repr(item.bad)
 
 
 def _value(value: ConfigScalar | None) -> str:
     if value is None:
-        return "–"
+        return UNSTATED
     return f"{value:.6g}" if isinstance(value, float) else clean(value, LONGEST_NAME)
 
 
@@ -202,7 +190,7 @@ def _verdicts(comparison: Comparison) -> list[tuple[str, ...]]:
     if not comparison.diagnoses:
         return []
     each = zip(_short_names(comparison.names), comparison.diagnoses, strict=True)
-    *good, bad = [(badge(item), name, diagnosis_headline(item)) for name, item in each]
+    *good, bad = [(BADGES[badge(item)].word, name, diagnosis_headline(item)) for name, item in each]
     if len(good) > MAX_RUNS:
         good = [(verdict, f"{count} good runs", "") for verdict, count in Counter(row[0] for row in good).items()]
     return [*good, bad]
@@ -229,47 +217,41 @@ def screen(comparison: Comparison, look: RenderOptions = DEFAULT_OPTIONS) -> str
     page.line((f" {verdict} ", verdict_style), ("  ", ""), (title(comparison), "heading"))
     for text in filter(None, (basis(comparison), *comparison.notes)):
         page.line((text, "dim"))
-    figure = overlay(comparison, columns_for(look.width)) if look.plots else None
+    if look.plots:
+        _draw(page, comparison, look)
     for part in _parts(comparison):
-        if part.name != "differences":
-            _draw(page, figure, comparison, look)
-            figure = None
-        _draw_part(page, part, None if look.full else part.most)
-    _draw(page, figure, comparison, look)
+        _draw_part(page, part, full=look.full)
     page.blank()
     page.lines([[(f"next: {next_command(comparison)}", "dim")]])
     return page.text()
 
 
-def _draw_part(page: Page, part: ComparisonPart, most: int | None) -> None:
+def _draw_part(page: Page, part: ComparisonPart, *, full: bool) -> None:
+    """Add a part to the screen, with its first rows."""
     page.heading(part.head)
-    shown = [tuple(part.columns), *part.rows[:most]]
-    if part.name == "verdicts":
-        shown = [(f" {BADGES[row[0]].word} " if row[0] in BADGES else row[0], *row[1:]) for row in shown]
-    count = len(part.columns) - 1
-    widths = [min(max(len(page.plain(row[column])) for row in shown), MAX_WIDTH) for column in range(count)]
-    cells = []
-    for index, row in enumerate(shown):
-        styles = list(part.columns.values()) if index else ["dim"] * (count + 1)
-        if index and part.name == "verdicts":
-            styles[0] = part.rows[index - 1][0]
-        if index == 1 and part.name == "differences":
-            styles[1] = "first"
-        line = [clean(text, width) if len(text) > width else text for text, width in zip(row, widths, strict=False)]
-        cells.append([*zip(line, styles, strict=False), (row[-1], styles[-1])])
-    page.rows(cells, indent=INDENT, widths=tuple(width + 2 for width in widths))
-    hidden = len(part.rows) - len(shown) + 1
-    if hidden:
+    rows = part.rows if full else part.rows[: part.most]
+    *columns, _ = zip(part.columns, *rows, strict=True)
+    widths = [min(max(map(len, map(page.plain, column))), MAX_WIDTH) + 2 for column in columns]
+    cells = [list(zip(row, part.columns.values(), strict=True)) for row in rows]
+    page.rows([[(name, "dim") for name in part.columns], *cells], indent=INDENT, widths=tuple(widths))
+    if hidden := len(part.rows) - len(rows):
         page.line((f"and {hidden} more: --full", "dim"), indent=INDENT)
 
 
-def _draw(page: Page, figure: Figure | None, comparison: Comparison, look: RenderOptions) -> None:
+def _draw(page: Page, comparison: Comparison, look: RenderOptions) -> None:
+    """Add the curves of the runs to the screen, if there is anything to draw."""
+    figure = overlay(comparison, columns_for(look.width))
     if figure is None:
         return
     page.blank()
     page.lines(strips(figure, look.width - INDENT, ascii=look.ascii), indent=INDENT)
-    good = "the good run" if len(comparison.good) == 1 else f"the {len(comparison.good)} good runs"
-    page.line(("solid: the bad run", "curve"), (" · ", "dim"), (f"dotted: {good}", "behind"), indent=INDENT)
+    good = f"dotted: {_good(comparison)}"
+    page.line(("solid: the bad run", "curve"), (" · ", "dim"), (good, "behind"), indent=INDENT)
+
+
+def _good(comparison: Comparison) -> str:
+    """Return how to speak of the good runs."""
+    return "the good run" if len(comparison.good) == 1 else f"the {len(comparison.good)} good runs"
 
 
 def headline(comparison: Comparison, look: RenderOptions = DEFAULT_OPTIONS) -> str:
@@ -288,10 +270,10 @@ def markdown(comparison: Comparison, _look: RenderOptions = DEFAULT_OPTIONS) -> 
     texts = [f"### {word(comparison)[0]}: {md.escape(title(comparison))}", md.escape(basis(comparison))]
     texts.append(md.listed(map(md.escape, comparison.notes)))
     for part in _parts(comparison):
-        rows = [[BADGES[row[0]].word, *row[1:]] if part.name == "verdicts" else row for row in part.rows[:MAX_ROWS]]
-        table = md.table(tuple(part.columns), [list(map(md.escape, row)) for row in rows])
-        more = len(part.rows) - MAX_ROWS
-        texts += f"#### {part.head}\n\n{table}", f"And {more} more." if more > 0 else ""
+        rows = [list(map(md.escape, row)) for row in part.rows]
+        texts.append(f"#### {part.head}\n\n{md.table(tuple(part.columns), rows[:MAX_ROWS])}")
+        if more := len(rows[MAX_ROWS:]):
+            texts.append(f"And {more} more.")
     return md.paged(*texts, md.code(next_command(comparison)))
 
 
@@ -299,17 +281,16 @@ def page(comparison: Comparison, look: RenderOptions = DEFAULT_OPTIONS) -> str:
     """Return the comparison as one page in one file."""
     verdict, kind = word(comparison)
     heading = f"No difference {title(comparison)}" if kind is Severity.OK else title(comparison)
-    top = html.tag("span", verdict, class_=f"badge {kind}"), html.tag("h1", heading[:1].upper() + heading[1:])
+    top = html.tag("span", verdict, class_=f"badge {kind}"), html.tag("h1", heading)
     facts = [html.tag("p", text, class_="facts") for text in (basis(comparison), *comparison.notes) if text]
     sections = [html.tag("header", *top, *facts)]
+    if look.plots:
+        sections.append(_charts(comparison))
     for part in _parts(comparison):
-        rows = [(html.badge(row[0]), *row[1:]) if part.name == "verdicts" else row for row in part.rows]
-        tables = [html.table(part.columns, rows[:MAX_ROWS], class_=part.name)]
-        if rest := rows[MAX_ROWS:]:
+        tables = [html.table(part.columns, part.rows[:MAX_ROWS], class_=part.name)]
+        if rest := part.rows[MAX_ROWS:]:
             tables.append(html.folded(f"and {len(rest):,} more", html.table(part.columns, rest, class_=part.name)))
         sections.append(html.headed(part.head, *tables, name=part.name))
-    if look.plots:
-        sections.insert(1 + bool(comparison.differences), _charts(comparison))
     sections.append(html.tag("p", html.tag("code", next_command(comparison)), class_=f"closing {kind}"))
     skip = html.tag("a", "Skip to the comparison", href="#report", class_="skip")
     sheet = html.Markup(asset("style.css") + asset("page.css", "stabtree.tools.compare"))
@@ -318,8 +299,9 @@ def page(comparison: Comparison, look: RenderOptions = DEFAULT_OPTIONS) -> str:
 
 
 def _charts(comparison: Comparison) -> html.Markup:
+    """Return the curves of the runs over one another."""
     *good, bad = _short_names(comparison.names)
-    behind = f"good: {good[0]}" if len(good) == 1 else f"the {len(good)} good runs, from the lowest to the highest"
+    behind = f"{_good(comparison)}, from the lowest to the highest" if len(good) > 1 else f"good: {good[0]}"
     keys = (html.key("line", f"bad: {bad}"), html.key("line behind", behind))
     return html.charts({"wide": overlay(comparison, COLUMNS, 5)}, "One over the other", keys)
 
@@ -339,25 +321,31 @@ def overlay(comparison: Comparison, columns: int, max_strips: int = 3) -> Figure
         columns: how many points wide.
         max_strips: how many series.
     """
-    lead = [item.metric for item in filter(None, [comparison.first])]
-    differing = [*lead, *(item.metric for item in comparison.differences)]
-    drawable = {*comparison.compared, *differing} - {"batch_id"}
-    names = [name for name in dict.fromkeys((*lead, "loss", *differing, "grad_norm")) if name in drawable][:max_strips]
+    names = _drawable(comparison)[:max_strips]
     runs = (comparison.bad, *comparison.good)
     series = [run.series[name] for name, run in product(names, runs)]
     first = min((int(item.steps[0]) for item in series), default=0)
     last = max((int(item.steps[-1]) for item in series), default=0)
     if first == last:
         return None
-    frame = Frame(first, last, columns)
-    drawn = []
+    frame, drawn = Frame(first, last, columns), []
+    earliest = {item.metric for item in comparison.differences[:1]}
     for name in names:
         all_runs = [drawn_strip(run.series[name], frame) for run in runs]
-        bad, *good = [_widest(strip, all_runs) for strip in all_runs]
-        drawn.append(replace(bad, behind=_band(good), first=[name] == lead))
-    kind = "worse" if comparison.verdict is Verdict.WORSE else "differs"
-    marks = (Mark(at.step, kind, f"{at.step:,}"),) if (at := comparison.first) else ()
+        bad, *good = [widest(strip, all_runs) for strip in all_runs]
+        drawn.append(replace(bad, behind=_band(good), first=name in earliest))
+    marks: tuple[Mark, ...] = ()
+    if at := comparison.first:
+        marks = (Mark(at.step, MARKS[at.lasts_worse], f"{at.step:,}"),)
     return Figure(first, last, columns, tuple(drawn), marks, comparison.bad.unit)
+
+
+def _drawable(comparison: Comparison) -> list[str]:
+    """Return the series to draw: the one to look at, the loss, and what else differs."""
+    differing = [item.metric for item in comparison.differences]
+    lead = [comparison.first.metric] if comparison.first else []
+    known = {*comparison.compared, *differing} - {"batch_id"}
+    return [name for name in dict.fromkeys((*lead, "loss", *differing, "grad_norm")) if name in known]
 
 
 def _band(good: Sequence[Strip]) -> Strip:
@@ -368,13 +356,3 @@ def _band(good: Sequence[Strip]) -> Strip:
         highs=reduce(np.fmax, [strip.highs for strip in good]),
         joined=reduce(np.logical_and, [strip.joined for strip in good]),
     )
-
-
-def _widest(strip: Strip, strips: Sequence[Strip]) -> Strip:
-    """Return a strip on an axis that fits all of them."""
-    low, high = min(other.low for other in strips), max(other.high for other in strips)
-    log = low > 0 and any(other.log for other in strips)
-    clipped, clipped_low = strip.clipped, strip.clipped_low
-    clipped = None if clipped is not None and clipped <= high else clipped
-    clipped_low = None if clipped_low is not None and clipped_low >= low else clipped_low
-    return replace(strip, low=low, high=high, log=log, clipped=clipped, clipped_low=clipped_low)

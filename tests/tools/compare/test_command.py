@@ -62,7 +62,7 @@ def test_json_is_what_the_function_returns(logs: dict[str, str]) -> None:
 def test_the_screen_says_from_where_on_it_is_worse(logs: dict[str, str]) -> None:
     """By how much, with a figure of both runs, what each is told, and what to type next; nothing is too wide."""
     done = run("compare", logs["good"], logs["jumps"], COLUMNS="80")
-    assert done.stdout.startswith(" DIVERGES   loss worse from step 200 on, 3 times at the end")
+    assert done.stdout.startswith(" DIVERGES   loss worse from step 200 on, no different before; 3 times")
     told = "What differs", "worse from 200", "dotted: the good run", "Verdict of each run", "next: stabtree"
     assert all(words in done.stdout for words in told)
     assert max(map(len, done.stdout.splitlines())) <= 80

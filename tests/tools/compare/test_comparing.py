@@ -58,7 +58,7 @@ def test_with_one_seed_the_first_digit_that_differs_is_told() -> None:
     assert [(item.metric, item.step) for item in found.differences] == [("grad_norm", AT), ("loss", AT + 5)]
     assert found.differences[0].last_alike == AT - 1
     assert found.first is not None
-    assert found.first.times_at_end == pytest.approx(3, rel=0.1)
+    assert found.first.times == pytest.approx(3, rel=0.1)
 
 
 def test_a_run_does_not_differ_from_itself_however_it_was_printed() -> None:
@@ -131,13 +131,13 @@ LATE, LOSS = np.arange(ROWS) >= AT, {"loss": falling(ROWS)}
         (
             {},
             {"loss": falling(ROWS, seed=2) + 2 * LATE - 2 * (np.arange(ROWS) > AT + 9)},
-            "DIFFERS  bad: loss worse for a time",
+            "DIFFERS  bad: loss worse from step 300 to 31",
         ),
         # A reward is better the higher it is, and beside it the loss says nothing.
         (
             {**LOSS, "reward": REWARDS},
             {"reward": np.where(LATE, 0.0, REWARDS[::-1]), "loss": 0.5 * falling(ROWS)},
-            "DIVERGES  bad: reward worse from step 300 on, 0 instead of 0.4",
+            "DIVERGES  bad: reward worse from step 300 on, no different before; 0 instead of 0.4",
         ),
         # A run that never learns was never alike.
         ({}, {"loss": UNTAUGHT}, "DIVERGES  bad: loss worse from step "),

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from stabtree.tools.compare.compare import Comparison
 
 ROWS, AT = 300, 200
-HEADS = ("What differs", "One over the other", "Settings that differ")
+HEADS = ("One over the other", "What differs", "Settings that differ")
 
 
 def healthy(seed: int) -> Run:
