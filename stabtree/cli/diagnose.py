@@ -54,8 +54,8 @@ if TYPE_CHECKING:
 EPILOG = """\b
 Examples:
   stabtree run.csv                       one run; `diagnose` may be left out
-  stabtree runs -o runs.csv              a table of all runs below a folder
-  stabtree runs --output jsonl           a line for each run, once it is judged
+  stabtree runs -o runs.html             all runs below a folder, worst first
+  stabtree runs --output jsonl           a line a run, once it is judged
   tail -n 5000 train.log | stabtree -    standard input
   stabtree bad.csv -o bad.html --against good.csv
   stabtree run.csv --dtype fp16 --json   for machines

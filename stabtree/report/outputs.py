@@ -59,31 +59,18 @@ def output(kind: str, name: str) -> Output:
 
 
 class RenderOptions(Struct, frozen=True):
-    """How a report is rendered.
+    """How a report is rendered."""
 
-    Attributes:
-        width: columns of a screen.
-        color: whether it may be coloured.
-        full: whether it says all there is, rather than what it takes to act.
-        plots: whether figures are drawn.
-        against: a healthy run that figures show behind the one that is diagnosed.
-        ascii: whether only ASCII can be shown.
-        exit_code: the exit code that the command will end with; None where there is none.
-        fail_on: the verdicts that count as a failure.
-        accept_partial: whether a run passes if every check that could run passed.
-        worst: how many of many runs a screen lists, if that was said.
-    """
-
-    width: int = 100
-    color: bool = False
-    full: bool = False
-    plots: bool = True
-    against: Run | None = None
-    ascii: bool = False
-    exit_code: int | None = None
-    fail_on: frozenset[str] = frozenset({"warning"})
-    accept_partial: bool = False
-    worst: int | None = None
+    width: int = 100  # columns of a screen
+    color: bool = False  # whether it may be coloured
+    full: bool = False  # whether it says all there is, rather than what it takes to act
+    plots: bool = True  # whether figures are drawn
+    against: Run | None = None  # a healthy run that figures show behind the one that is diagnosed
+    ascii: bool = False  # whether only ASCII can be shown
+    exit_code: int | None = None  # the exit code that the command will end with; None where there is none
+    fail_on: frozenset[str] = frozenset({"warning"})  # the verdicts that count as a failure
+    accept_partial: bool = False  # whether a run passes if every check that could run passed
+    worst: int | None = None  # how many of many runs a screen lists, if that was said
 
 
 DEFAULT_OPTIONS = RenderOptions()

@@ -78,6 +78,7 @@ class Contents(Struct, frozen=True):
     ignored: tuple[Ignored, ...] = ()  # files that may have been logs and hold no metrics
     further: tuple[Unit, ...] = ()  # folders and logs that are still to be read
     roots: tuple[str, ...] = ()  # the folders that were named, links resolved
+    seen: frozenset[str] = frozenset()  # those that were read, links resolved
 
     @property
     def outside(self) -> tuple[str, ...]:
@@ -146,11 +147,7 @@ def load_runs(*paths: str | Path, ranks: bool = False, **options: Any) -> tuple[
 def find_runs(*paths: str | Path, ranks: bool = False, most: float = math.inf, **options: Any) -> Contents:
     """Read every run that paths hold, and name the files that were ignored; otherwise as `load_runs`.
 
-    Args:
-        paths: as of `load_runs`.
-        ranks: as of `load_runs`.
-        most: where there are more runs than this, the rest need not be read, and is `further`.
-        options: as of `load_run`.
+    Where there are more runs than `most`, the rest need not be read: it is `further`.
     """
     how = LoadOptions(**options)
     if any(map(ADDRESS.match, map(str, paths))):
@@ -219,17 +216,18 @@ def _find(paths: Sequence[str | Path], options: LoadOptions, most: float = math.
     whole = most == math.inf or len(named) <= MAX_PARTS  # of more, no run is read from several
     units = deque(named if whole else grouped(named))
     cache: dict[str, Found] = {}  # of loose logs, to join them with others
-    loaded, ignored, further = list[Loaded](), list[Ignored](), list[Unit]()
+    loaded, ignored, further, seen = list[Loaded](), list[Ignored](), list[Unit](), frozenset[str]()
     while units and (whole or len(loaded) <= most):
         found = _read_all(units.popleft(), every, roots, cache, most)
         loaded += found.loaded
         ignored += found.ignored
         further += found.further
+        seen |= found.seen
     if len(named) > 1 and not (units or further):
         loaded = joined(loaded, every, cache)
     if roots and options.run is not None:
         loaded = [only_named(loaded, options.run, str(paths[0]))]
-    return Contents(tuple(loaded), tuple(ignored), (*further, *units), roots)
+    return Contents(tuple(loaded), tuple(ignored), (*further, *units), roots, seen)
 
 
 def _read_all(unit: Unit, options: LoadOptions, roots: Sequence[str], cache: dict[str, Found], most: float) -> Contents:
@@ -263,7 +261,7 @@ def _read_all(unit: Unit, options: LoadOptions, roots: Sequence[str], cache: dic
         names = first_few([Path(item.path).name for item in ignored], LISTED)
         problem = f"holds no file that stabtree can read, only {names}" if ignored else "holds no log"
         loaded.append(Loaded(unit.folder, NoLogError(problem, where=where, hint=NAME_METRICS), unit.folder))
-    return Contents(tuple(loaded), tuple(ignored), tuple(waiting))
+    return Contents(tuple(loaded), tuple(ignored), tuple(waiting), seen=frozenset(seen))
 
 
 def contents(

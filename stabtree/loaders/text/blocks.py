@@ -41,14 +41,10 @@ class Masked(NamedTuple):
 
 
 class Blocks:
-    """Joins the lines of a block to one line.
-
-    Attributes:
-        waiting: whether a block is open.
-    """
+    """Joins the lines of a block to one line."""
 
     def __init__(self, names: Names) -> None:
-        self.waiting = False
+        self.waiting = False  # whether a block is open
         self._names = names
         self._dict: list[Masked] = []  # the lines of an open dict, or of a printed array
         self._closing = "}"

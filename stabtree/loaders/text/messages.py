@@ -73,13 +73,9 @@ def is_spoken(line: Template) -> bool:
 
 
 class ErrorLines(Struct):
-    """Collects the lines of a log about errors: the first and the last of them.
+    """Collects the lines of a log about errors: the first and the last of them."""
 
-    Attributes:
-        dropped: how many were not kept.
-    """
-
-    dropped: int = 0
+    dropped: int = 0  # how many were not kept
     _first: list[tuple[int, str, int]] = field(default_factory=list)
     _last: deque[tuple[int, str, int]] = field(default_factory=lambda: deque(maxlen=KEEP_LAST))
     _forms: Counter[str] = field(default_factory=Counter)
@@ -140,13 +136,9 @@ UNITS = re.compile(r"m?s|secs?|seconds?|minutes?|min|h(?:ours?)?|[gmk]i?b|it/s|s
 
 
 class Unread(Struct):
-    """Collects the kinds of lines that hold numbers and were not read: those of one shape are one kind.
+    """Collects the kinds of lines that hold numbers and were not read: those of one shape are one kind."""
 
-    Attributes:
-        frame: the last line that was a frame of a traceback.
-    """
-
-    frame: int = -1
+    frame: int = -1  # the last line that was a frame of a traceback
     _kinds: list[UnreadKind] = field(default_factory=list)
 
     def is_quoted(self, text: str, number: int) -> bool:
@@ -258,18 +250,13 @@ _OUTSIDE = ("step", "epoch", "loss", "eval_loss")
 
 
 class PrintedSettings:
-    """Collects settings while a log is read, and recognises the lines of a configuration that is printed below a title.
-
-    Attributes:
-        in_call: whether a call over several lines is open.
-        below_title: whether the last line was part of a configuration below its title.
-    """
+    """Collects settings while a log is read, and recognises the lines of a configuration printed below a title."""
 
     def __init__(self, names: Names) -> None:
         self._names = names
         self._found: list[tuple[int, str, str]] = []
-        self.in_call = False
-        self.below_title = False
+        self.in_call = False  # whether a call over several lines is open
+        self.below_title = False  # whether the last line was part of a configuration below its title
         self._brackets = 0  # of the call that are open
 
     def look(self, line: str, row: int, *, code: bool) -> bool:

@@ -289,8 +289,7 @@ def markdown(outcomes: Sequence[Outcome], look: RenderOptions = DEFAULT_OPTIONS)
 def _data(kind: str, outcomes: Sequence[Outcome], look: RenderOptions = DEFAULT_OPTIONS) -> str:
     """Return what machines read of runs, of a single one as of a run that is diagnosed alone."""
     if len(outcomes) > 1:
-        record_of = extensions.function("record_of")
-        return "".join(output(RUNS, kind)([record_of(outcome, outcome.name) for outcome in outcomes], look))
+        return "".join(output(RUNS, kind)([extensions.function("record_of")(one, one.name) for one in outcomes], look))
     return str(output(RUN, kind)(cast("Diagnosis", outcomes[0].found), look))
 
 

@@ -57,8 +57,7 @@ def judge_many(
     if not names.isdisjoint(SERVICES):
         services = partial(extensions.function("tell"), look=look)
     with _progress(lines=targets.get(None) == JSONL) as tell:
-        documents = not names.isdisjoint((JSON, JSONL))
-        fleet = scan(*paths, documents=documents, services=services, tell=tell, **how)
+        fleet = scan(*paths, documents=not names.isdisjoint((JSON, JSONL)), services=services, tell=tell, **how)
     tell_of_links(fleet.outside)
     for run in fleet:
         for path in run.files if existing else ():

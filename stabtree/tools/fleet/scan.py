@@ -132,7 +132,7 @@ def scan(
     stopped = False
     try:
         first = (Judged((judge.record(item),)) for item in found.loaded)
-        with closing(results(judge, waiting, jobs)) as stream:
+        with closing(results(judge, waiting, jobs, found.seen)) as stream:
             for judged in chain(first, stream):
                 records += judged.records
                 outside += judged.outside
@@ -143,9 +143,6 @@ def scan(
         stopped = True
     records.sort(key=lambda record: (record.leaf, record.path, record.run))
     return Fleet(tuple(worst_first(records)), stopped, outside)
-
-
-# ---- what a worker does
 
 
 class Judged(NamedTuple):
@@ -208,27 +205,33 @@ def _shown(error: Exception) -> StabtreeError:
     return StabtreeError(problem, hint="diagnose it alone with --debug, and report what that prints")
 
 
-# ---- the work, handed to workers
-
-
-def results(judge: UnitJudge, waiting: deque[Unit], jobs: int | None) -> Generator[Judged]:
+def results(
+    judge: UnitJudge, waiting: deque[Unit], jobs: int | None, seen: frozenset[str] = frozenset()
+) -> Generator[Judged]:
     """Yield what became of each unit as soon as it is there; where a worker dies, go on with new ones.
 
     Args:
         judge: judges units, in a worker.
         waiting: the units, to which those that are found below them are added.
         jobs: processes; 1 for this one, None for as many as there are cores.
+        seen: folders that were read, links resolved.
     """
     suspects: deque[Unit] = deque()  # of a worker that died
-    seen: set[str] = set()
+    known = set(seen)  # links may lead to one folder again and again
+
+    def add(units: Sequence[Unit]) -> None:
+        real = {real_path(unit.paths[0]): unit for unit in reversed(units)}
+        waiting.extendleft(unit for target, unit in real.items() if target not in known)
+        known.update(real)
+
+    given = [*waiting]
+    waiting.clear()
+    add(given)
     while waiting or suspects:
         alone, broken = bool(suspects), list[tuple[Unit, Exception]]()
         with _workers(1 if alone else jobs, here=jobs == 1) as (pool, ahead):
             for judged in _fed(pool, ahead, judge, suspects if alone else waiting, broken):
-                # Links may lead to one folder again and again.
-                real = {real_path(unit.paths[0]): unit for unit in reversed(judged.further)}
-                waiting.extendleft(unit for target, unit in real.items() if target not in seen)
-                seen |= real.keys()
+                add(judged.further)
                 yield judged
         for unit, error in broken:
             parts = [replace(unit, files=(name,)) for name in unit.files]

@@ -100,7 +100,6 @@ class Summary:
             same.setdefault((run.badge, run.leaf * (run.badge != Severity.OK)), []).append(run)
         groups = [_group(badge, leaf, runs) for (badge, leaf), runs in same.items()]
         self.groups = sorted(groups, key=lambda group: (ORDER.index(group.badge), -len(group.runs)))
-
         self._compare()
 
     def _compare(self) -> None:

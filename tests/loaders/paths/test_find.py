@@ -86,7 +86,7 @@ def test_links_are_followed_within_what_was_named(
     assert len(found.outside) == outside
     used = any(item.own.setting("lr") == 0.5 for item in found.loaded if item.path.endswith(("run", "metrics.csv")))
     assert used == (follow or given.endswith("csv"))
-    fleet = scan(tmp_path / given, follow_links=follow, engine="serial", documents=False)
+    fleet = scan(tmp_path / given, follow_links=follow, jobs=1, documents=False)
     assert len(fleet.outside) == outside
     assert sorted(run.path for run in fleet) == sorted(item.path for item in found.loaded)
     assert sorted(os.path.relpath(item.path, tmp_path / given) for item in found.loaded) == expected
