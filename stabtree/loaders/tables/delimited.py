@@ -22,7 +22,7 @@ from stabtree.common.lazy import np
 from stabtree.common.text import clean
 from stabtree.loaders.config import read_config
 from stabtree.loaders.source import HEAD_BYTES, Sure, in_large_blocks, lines_of
-from stabtree.loaders.table import Skips, Table, check_width
+from stabtree.loaders.table import MAX_COLUMNS, Skips, Table, check_width
 from stabtree.loaders.tables.cells import (
     MISSING_CELL,
     Comma,
@@ -548,17 +548,16 @@ class _Body(Struct):
 
     def _is_other_header(self, fields: list[str]) -> bool:
         """Return whether the fields name columns: no number among them, and many names of the header, or a counter."""
-        width = len(self.layout.names)
-        if not any(fields) or (len(fields) == width and numeric(fields[0])):
+        if len(fields) > MAX_COLUMNS or not any(fields) or any(numeric(cell.strip(BLANKS)) for cell in fields):
             return False
         words = [cell.strip(BLANKS) for cell in fields]
-        titles = set(self.layout.names)
+        width, titles = len(self.layout.names), set(self.layout.names)
         known = sum(word in titles for word in words)
         if known < max(len(words) / 2, min(width, 2)):  # a second table, by epoch below one by step
             counted = any(map(self.names.counts, words))
             if not counted or len(words) < 2 or not any(map(self.names.metric, words)):
                 return False
-        return not any(map(numeric, filter(None, words)))
+        return True
 
     def _last_cells(self) -> list[str]:
         """Return the last cells of the lines above the last one."""
