@@ -167,7 +167,7 @@ def test_any_floats_give_an_honest_answer(name: str) -> None:
     """Any run gets an answer; it is the same twice, changes nothing, its numbers are finite; not all are unknown."""
     verdicts: set[str] = set()
 
-    @settings(max_examples=40)
+    @settings(max_examples=15)
     @given(run=runs(name))
     def honest(run: Run) -> None:
         verdicts.add(honest_answer(MEASURES[name], run).verdict)
