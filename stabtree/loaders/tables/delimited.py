@@ -64,7 +64,7 @@ CUT = "is cut: the file ends inside this line"
 _BEGUN = re.compile(r"\s*[+-]?\d*[.,]?\d*([eE][+-]?\d*)?")  # a number, or as much of it as was written
 _BEGUN_WORD = re.compile(r"[+-]?(?:na?|in?|infi\w{0,4})", re.IGNORECASE)  # of `nan`, `inf` or `infinity`
 _GROUP = re.compile(r"[(\[][^()\[\]]{0,200}[)\]]")  # commas in it separate no cells: tensor(0.1, device='cuda:0')
-_UNIT = re.compile(r"\s+[\[(][^\[\]()\s]{1,12}[\])]")  # behind a name: `energy [eV]`
+_UNIT = re.compile(r"(?<!\s)\s+[\[(][^\[\]()\s]{1,12}[\])]")  # behind a name: `energy [eV]`
 _SETTING = re.compile(r"\s*([A-Za-z][\w.-]{0,60})\s*[:=]\s*['\"]?([^\s'\"]{1,80})['\"]?,?\s*")
 _APART = re.compile(r"\s{2,}|\t")
 Line = tuple[int, str]  # its number and its text
@@ -184,7 +184,8 @@ def _wider_header(line: str, width: int) -> list[str]:
 
     Names may have units behind them (`energy [eV]`), or commas between, and not between the cells.
     """
-    others = (_UNIT.sub("", line).split(), _spread(re.split(r"\s*,\s*", line.lstrip("# \t")), width))
+    apart = [name.strip() for name in line.lstrip("# \t").split(",")]
+    others = (_UNIT.sub("", line).split(), _spread(apart, width))
     return next((names for names in others if len(names) == width), [])
 
 
