@@ -211,15 +211,6 @@ def test_a_required_series_that_is_missing_gives_unknown(measure: Measure) -> No
             assert by_name()[need.name].log
 
 
-@pytest.mark.parametrize("measure", all_questions().values(), ids=all_questions())
-def test_a_measure_declares_itself(measure: Measure) -> None:
-    """The first docstring line is a question, the source is named, every parameter has a value or a tree states it."""
-    assert measure.question.endswith("?")
-    assert measure.source
-    stated = stated_for(measure.name)
-    assert {key for key, item in measure.params.items() if item.default is None} <= set(stated) <= set(measure.params)
-
-
 SCALE_FREE = (
     *("nonfinite_loss", "loss_spikes", "spike_recovers", "spike_cause", "loss_rising", "settled", "nonfinite_grad"),
 )
