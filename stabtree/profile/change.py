@@ -182,21 +182,15 @@ def _rises(levels: Floats, later: Floats) -> bool:
 
 def _plain(values: Floats) -> float:
     """Return the score of the best course without a rise."""
-    fitted = _on_courses(values)
-    scores = _scores(fitted.squares, values, 1 + fitted.extra)
-    return float(scores[fitted.along >= 0].min())
+    _, extra, along, rest = _on_courses(values)
+    return float(_scores((rest * rest).sum(axis=1), values, 1 + extra)[along >= 0].min())
 
 
 def _scores(squares: Floats, values: Floats, parameters: Ints) -> Floats:
     """Return the Bayesian information criterion of fits, (k,), that leave so many squares with so many parameters."""
-    count = len(values)
-    scores: Floats = count * np.log(np.maximum(squares, _floor(values)) / count) + parameters * math.log(count)
+    count, floor = len(values), max(EXACT * float(values @ values), 1e-300)
+    scores: Floats = count * np.log(np.maximum(squares, floor) / count) + parameters * math.log(count)
     return scores
-
-
-def _floor(values: Floats) -> float:
-    """Return the squares below which a fit is as good as exact."""
-    return max(1e-12 * float(values @ values), 1e-300)
 
 
 def _nearly_straight(levels: Floats, place: int) -> tuple[int, int]:
@@ -221,102 +215,64 @@ def _unspiked(levels: Floats) -> Floats:
 
 def _fit(values: Floats) -> _Fit | None:
     """Return the best division of levels, (m,), into a course and a rise; None where nothing rises."""
-    fitted = _on_courses(values)
-    found = [_risen(values, fitted, kind) for kind in range(len(BENDS) + 1)]
-    least = min(float(risen.scores.min()) for risen in found)
-    if not least < math.inf:
-        return None
-    alike = ((risen, int(course)) for risen in found for course in np.flatnonzero(risen.scores <= least + ALIKE))
-    # A last row that is off its course is a jump as well as the beginning of a rise, which is looked at again.
-    return min((_placed(values, fitted, *each) for each in alike), key=lambda fit: (fit.place, fit.at_once))
+    count, found = len(values), []
+    falls, extra, along_falls, rests = _on_courses(values)
+    whole, floor = (rests * rests).sum(axis=1), max(EXACT * float(values @ values), 1e-300)
+    for kind in range(len(BENDS)):
+        shape, sums, squares = (part[-count:] for part in _shapes(kind))
+        shape = shape[:, -count:]
+        shared, along = shape @ falls.T, shape @ rests.T  # (m, courses): a rise from each place on, after each course
+        own = squares - sums * sums / count - shared * shared
+        slope = np.divide(along, own, out=np.zeros_like(own), where=own > 1e-6 * squares)
+        # A course that rises by itself leaves nothing to be found.
+        usable = (slope > 0) & (along_falls - slope * shared >= 0)
+        left = np.where(usable, np.maximum(whole - slope * along, floor), math.inf)
+        parameters = 3 + extra + (kind not in (0, STEP))
+        scores = _scores(left.min(axis=0), values, parameters)
+        course = int(scores.argmin())
+        left = left[:, course]
+        place = int(left.argmin())
+        if left[place] == math.inf:
+            continue
+        near = np.flatnonzero(left <= left[place] * (1 + INTERVAL / max(count - int(parameters[course]), 1)))
+        turn = 0
+        if extra[course] and kind != STEP:  # a fall goes on until the rise outweighs it
+            fall = along_falls[course] - slope[place, course] * shared[place, course]
+            turn = int((fall * falls[course] + slope[place, course] * shape[place])[place:].argmin())
+        first, last = min(int(near[0]) + turn, place + turn), min(int(near[-1]) + turn, count - 1)
+        score = round(float(scores[course]), DIGITS)
+        found.append(_Fit(score, min(place + turn + (kind != STEP), count - 1), first, last, kind == STEP))
+    return min(found, default=None)
 
 
+EXACT = 1e-12  # no limit: of the squares: what leaves less is as good as exact
+DIGITS = 6  # no limit: of a score; beyond them rounding decides: a last row off its course is a rise as well as a jump
 DECAYS = (0.02, 0.04, 0.08, 0.16, 0.32)  # no limit: of all rows: how fast a fall flattens out
 STEP = 3  # the place of a jump among the shapes
-ALIKE = 1e-6  # no limit: of the score: what rounding may make of two fits that are as good
-BENDS = (1.0, 1.5, 2.0)  # no limit: powers of the rows since a change
+BENDS = (1.0, 1.5, 2.0, 0.0)  # no limit: powers of the rows since a change; the last is a jump
 
 
-class _Courses(NamedTuple):
-    """Levels fitted by each course before a rise: a level alone, and a level with a fall."""
+def _on_courses(values: Floats) -> tuple[Floats, Ints, Floats, Floats]:
+    """Fit levels, (m,), by courses: a level, and a level with each of some falls, which are at right angles to it.
 
-    falls: Floats  # (courses, m): of length 1 and at right angles to a level; zeros for a level alone
-    extra: Ints  # (courses,): how many parameters more than a level each has
-    along: Floats  # (courses,): how far the levels go along each fall
-    rest: Floats  # (courses, m): what each leaves of the levels
-    squares: Floats  # (courses,): of the rest
-
-
-class _Risen(NamedTuple):
-    """Levels fitted by each course and a rise of one shape from each place on."""
-
-    kind: int
-    parameters: Ints  # (courses,)
-    slope: Floats  # (m, courses): of the rise
-    shared: Floats  # (m, courses): what the shape has of the fall
-    left: Floats  # (m, courses): squares that are left; infinite where it does not rise
-    scores: Floats  # (courses,): at the best place
-
-
-def _on_courses(values: Floats) -> _Courses:
-    """Fit levels, (m,), by all courses without a rise."""
-    falls, extra = _falls(len(values))
+    Return the falls, zeros for none, the further parameters of each, how far the levels go along it, and what is left.
+    """
+    x = np.arange(len(values), dtype=np.float64)
+    falls = np.stack([0 * x, -x, *np.exp(-x / (np.array(DECAYS)[:, None] * len(x)))])
+    falls -= falls.mean(axis=1, keepdims=True)
+    falls /= np.maximum(np.linalg.norm(falls, axis=1, keepdims=True), 1e-300)
     about = values - values.mean()
     along = falls @ about
-    rest = about - along[:, None] * falls
-    return _Courses(falls, extra, along, rest, (rest * rest).sum(axis=1))
-
-
-def _risen(values: Floats, fitted: _Courses, kind: int) -> _Risen:
-    """Fit levels, (m,), by all courses and a rise of one shape, at all places at once."""
-    count = len(values)
-    shape, sums, squares = (part[-count:] for part in _shapes(kind))
-    shape = shape[:, -count:]
-    shared = shape @ fitted.falls.T
-    own = (squares - sums * sums / count)[:, None] - shared * shared
-    along = shape @ fitted.rest.T
-    slope = np.divide(along, own, out=np.zeros_like(own), where=own > 1e-6 * squares[:, None])
-    # A course that rises by itself leaves nothing to be found.
-    usable = (slope > 0) & (fitted.along - slope * shared >= 0)
-    left = np.where(usable, np.maximum(fitted.squares - slope * along, _floor(values)), math.inf)
-    parameters = 3 + fitted.extra + (kind not in (0, STEP))
-    return _Risen(kind, parameters, slope, shared, left, _scores(left.min(axis=0), values, parameters))
-
-
-def _placed(values: Floats, fitted: _Courses, risen: _Risen, course: int) -> _Fit:
-    """Return where a rise of one shape begins that follows one course."""
-    count, left, step = len(values), risen.left[:, course], risen.kind == STEP
-    place = int(left.argmin())
-    near = np.flatnonzero(left <= left[place] * (1 + INTERVAL / max(count - int(risen.parameters[course]), 1)))
-    turn = 0
-    if fitted.extra[course] and not step:  # a fall goes on until the rise outweighs it
-        slope, shape = risen.slope[place, course], _shapes(risen.kind)[0][-count:, -count:]
-        fall = (fitted.along[course] - slope * risen.shared[place, course]) * fitted.falls[course]
-        turn = int((fall + slope * shape[place])[place:].argmin())
-    first, last = min(int(near[0]) + turn, place + turn), min(int(near[-1]) + turn, count - 1)
-    return _Fit(float(risen.scores[course]), min(place + turn + (not step), count - 1), first, last, step)
-
-
-@lru_cache(maxsize=8)
-def _falls(count: int) -> tuple[Floats, Ints]:
-    """Return the falls of `_Courses`, nothing among them, and how many parameters each has."""
-    x = np.arange(count, dtype=np.float64)
-    falls = np.stack([-x, *(np.exp(-x / (share * count)) for share in DECAYS)])
-    falls -= falls.mean(axis=1, keepdims=True)
-    falls /= np.linalg.norm(falls, axis=1, keepdims=True)
-    return np.vstack([np.zeros(count), falls]), np.array([0, 1, *(2 for _ in DECAYS)])
+    return falls, np.minimum(np.arange(len(falls)), 2), along, about - along[:, None] * falls
 
 
 @lru_cache(maxsize=8)
 def _shapes(kind: int) -> tuple[Floats, Floats, Floats]:
-    """Return shapes of a rise, (n, n), each row of which rises from another place on, their sums and their squares.
-
-    Those of fewer points are the last rows and columns.
-    """
+    """Return shapes of a rise, (n, n), each row from another place on, their sums and squares; of fewer the last."""
     x = np.arange(MAX_POINTS, dtype=np.float64)
     since = x[None] - x[:, None]
-    shape = (since >= 0).astype(np.float64) if kind == STEP else np.maximum(since / MAX_POINTS, 0.0) ** BENDS[kind]
-    return shape, shape.sum(axis=1), (shape * shape).sum(axis=1)
+    shape = (since >= 0) * np.maximum(since / MAX_POINTS, 0.0) ** BENDS[kind]
+    return shape, shape.sum(axis=1, keepdims=True), (shape * shape).sum(axis=1, keepdims=True)
 
 
 def _row_of_jump(values: Floats, first: int, last: int) -> int:
