@@ -7,7 +7,7 @@ import math
 import time
 import weakref
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -15,10 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stabtree.metrics.metric import Role
-from stabtree.profile import Profile, build, profile_of, profiles, scatter_of
+from stabtree.profile import Profile, profile_of, profiles, scatter_of
 from stabtree.profile.build import lasts_from
 from stabtree.profile.change import Change, change_point, left_course
-from stabtree.profile.segments import MIN_LENGTH, PENALTY, blocks_of, changes, level_scatter, levels_of, row_noise
+from stabtree.profile.segments import MIN_LENGTH, PENALTY, blocks_of, changes, level_scatter, row_noise
 from stabtree.run import Run, Series
 
 if TYPE_CHECKING:
@@ -59,15 +59,6 @@ def test_the_best_of_a_reward_is_its_highest() -> None:
     assert found.better == "higher"
     assert found.best == pytest.approx(2.0, abs=0.1)
     assert found.best_step == int(values.argmax())
-
-
-def test_a_name_that_no_metric_has_may_say_what_is_better() -> None:
-    """The words of a column's name give it a role and a direction, and a clock shows no training."""
-    values = stairs(0.2, 0.6, 0.4, scatter=0.01)
-    found = profile_of(series(values, "val/my_mIoU"))
-    assert (found.role, found.better, found.best_step) == (Role.QUALITY, "higher", int(values.argmax()))
-    assert found.shows_training
-    assert not profile_of(series(values, "iter_time")).shows_training
 
 
 def test_nothing_is_best_of_a_series_that_nobody_knows() -> None:
@@ -113,14 +104,6 @@ def test_a_straight_line_and_a_constant_have_no_noise() -> None:
     assert len(found.segments) == 1
     assert not (line.spikes.count)
     assert not (found.departures)
-
-
-def test_the_trend_has_a_sign() -> None:
-    """Rising is above 0."""
-    ramp = np.linspace(0, 5, 200) + noise(200)
-    assert profile_of(series(ramp)).trend > 2
-    assert profile_of(series(-ramp)).trend < -2
-    assert abs(profile_of(series(noise(200))).trend) < 3
 
 
 def test_the_steps_in_which_a_series_is_stored() -> None:
@@ -429,21 +412,3 @@ def test_the_time_grows_with_the_rows_and_not_faster() -> None:
             took.append(time.process_time() - start)
         seconds.append(min(took))
     assert seconds[1] < 16 * seconds[0]
-
-
-def test_levels_are_searched_for_when_they_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They take longest, and most questions are about the ends, the best and the scatter."""
-    searched: list[int] = []
-    real = levels_of
-
-    def noted(*given: Any) -> Any:
-        searched.append(1)
-        return real(*given)
-
-    monkeypatch.setattr(build, "levels_of", noted)
-    found = profile_of(series(stairs(3.0, 1.0, 2.0)))
-    assert found.last < found.first
-    assert not searched
-    assert len(found.segments) == 3
-    assert found.departures == profile_of(found.series).departures
-    assert searched == [1]

@@ -182,19 +182,15 @@ def _rises(levels: Floats, later: Floats) -> bool:
 
 def _plain(values: Floats) -> float:
     """Return the score of the best course without a rise."""
-    scores = []
-    for base, extra in _courses(len(values)):
-        along = base @ values
-        if not extra or along[1] >= 0:
-            rest = values - along @ base
-            scores.append(_score(float(rest @ rest), values, 1 + extra))
-    return min(scores)
+    _, extra, along, rest = _on_courses(values)
+    return float(_scores((rest * rest).sum(axis=1), values, 1 + extra)[along >= 0].min())
 
 
-def _score(squares: float, values: Floats, parameters: int) -> float:
-    """Return the Bayesian information criterion of a fit that leaves so many squares."""
-    count, floor = len(values), max(1e-12 * float(values @ values), 1e-300)
-    return count * math.log(max(squares, floor) / count) + parameters * math.log(count)
+def _scores(squares: Floats, values: Floats, parameters: Ints) -> Floats:
+    """Return the Bayesian information criterion of fits, (k,), that leave so many squares with so many parameters."""
+    count, floor = len(values), max(EXACT * float(values @ values), 1e-300)
+    scores: Floats = count * np.log(np.maximum(squares, floor) / count) + parameters * math.log(count)
+    return scores
 
 
 def _nearly_straight(levels: Floats, place: int) -> tuple[int, int]:
@@ -219,61 +215,64 @@ def _unspiked(levels: Floats) -> Floats:
 
 def _fit(values: Floats) -> _Fit | None:
     """Return the best division of levels, (m,), into a course and a rise; None where nothing rises."""
-    count = len(values)
-    found = []
-    for base, extra in _courses(count):
-        along_base = base @ values
-        rest = values - along_base @ base
-        whole, floor = float(rest @ rest), max(1e-12 * float(values @ values), 1e-300)
-        for kind, shape, squares in _shapes(count):
-            shared = shape @ base.T
-            own = squares - (shared * shared).sum(axis=1)
-            along = shape @ rest
-            slope = np.divide(along, own, out=np.zeros(count), where=own > 1e-6 * squares)
-            usable = slope > 0
-            if extra:  # a course that rises by itself leaves nothing to be found
-                usable &= along_base[1] - slope * shared[:, 1] >= 0
-            left = np.where(usable, np.maximum(whole - slope * along, floor), math.inf)
-            place = int(left.argmin())
-            best = float(left[place])
-            if not best < math.inf:
-                continue
-            parameters = 3 + extra + (kind not in (0, STEP))
-            score = _score(best, values, parameters)
-            near = np.flatnonzero(left <= best * (1 + INTERVAL / max(count - parameters, 1)))
-            # A fall goes on until the rise outweighs it.
-            fitted = (along_base - slope[place] * shared[place]) @ base + slope[place] * shape[place]
-            turn = int(fitted[place:].argmin()) if extra and kind != STEP else 0
-            first, last = min(int(near[0]) + turn, place + turn), min(int(near[-1]) + turn, count - 1)
-            found.append(_Fit(score, min(place + turn + (kind != STEP), count - 1), first, last, kind == STEP))
+    count, found = len(values), []
+    falls, extra, along_falls, rests = _on_courses(values)
+    whole, floor = (rests * rests).sum(axis=1), max(EXACT * float(values @ values), 1e-300)
+    for kind in range(len(BENDS)):
+        shape, sums, squares = (part[-count:] for part in _shapes(kind))
+        shape = shape[:, -count:]
+        shared, along = shape @ falls.T, shape @ rests.T  # (m, courses): a rise from each place on, after each course
+        own = squares - sums * sums / count - shared * shared
+        slope = np.divide(along, own, out=np.zeros_like(own), where=own > 1e-6 * squares)
+        # A course that rises by itself leaves nothing to be found.
+        usable = (slope > 0) & (along_falls - slope * shared >= 0)
+        left = np.where(usable, np.maximum(whole - slope * along, floor), math.inf)
+        parameters = 3 + extra + (kind not in (0, STEP))
+        scores = _scores(left.min(axis=0), values, parameters)
+        course = int(scores.argmin())
+        left = left[:, course]
+        place = int(left.argmin())
+        if left[place] == math.inf:
+            continue
+        near = np.flatnonzero(left <= left[place] * (1 + INTERVAL / max(count - int(parameters[course]), 1)))
+        turn = 0
+        if extra[course] and kind != STEP:  # a fall goes on until the rise outweighs it
+            fall = along_falls[course] - slope[place, course] * shared[place, course]
+            turn = int((fall * falls[course] + slope[place, course] * shape[place])[place:].argmin())
+        first, last = min(int(near[0]) + turn, place + turn), min(int(near[-1]) + turn, count - 1)
+        score = round(float(scores[course]), DIGITS)
+        found.append(_Fit(score, min(place + turn + (kind != STEP), count - 1), first, last, kind == STEP))
     return min(found, default=None)
 
 
+EXACT = 1e-12  # no limit: of the squares: what leaves less is as good as exact
+DIGITS = 6  # no limit: of a score; beyond them rounding decides: a last row off its course is a rise as well as a jump
 DECAYS = (0.02, 0.04, 0.08, 0.16, 0.32)  # no limit: of all rows: how fast a fall flattens out
 STEP = 3  # the place of a jump among the shapes
-BENDS = (1.0, 1.5, 2.0)  # no limit: powers of the rows since a change
+BENDS = (1.0, 1.5, 2.0, 0.0)  # no limit: powers of the rows since a change; the last is a jump
+
+
+def _on_courses(values: Floats) -> tuple[Floats, Ints, Floats, Floats]:
+    """Fit levels, (m,), by courses: a level, and a level with each of some falls, which are at right angles to it.
+
+    Return the falls, zeros for none, the further parameters of each, how far the levels go along it, and what is left.
+    """
+    x = np.arange(len(values), dtype=np.float64)
+    falls = np.stack([0 * x, -x, *np.exp(-x / (np.array(DECAYS)[:, None] * len(x)))])
+    falls -= falls.mean(axis=1, keepdims=True)
+    falls /= np.maximum(np.linalg.norm(falls, axis=1, keepdims=True), 1e-300)
+    about = values - values.mean()
+    along = falls @ about
+    return falls, np.minimum(np.arange(len(falls)), 2), along, about - along[:, None] * falls
 
 
 @lru_cache(maxsize=8)
-def _courses(count: int) -> tuple[tuple[Floats, int], ...]:
-    """Return orthonormal bases of what comes before a rise, each with how many parameters more than a level it has."""
-    x, level = np.arange(count, dtype=np.float64), np.ones(count)
-    falls = [(-x, 1), *((np.exp(-x / (share * count)), 2) for share in DECAYS)]
-    level /= count**0.5
-    found = [(level[None], 0)]
-    for fall, extra in falls:
-        away = fall - (fall @ level) * level
-        found.append((np.stack([level, away / np.linalg.norm(away)]), extra))
-    return tuple(found)
-
-
-@lru_cache(maxsize=8)
-def _shapes(count: int) -> tuple[tuple[int, Floats, Floats], ...]:
-    """Return shapes of a rise, (count, count), each row of which rises from another place on, and their squares."""
-    x = np.arange(count, dtype=np.float64)
-    since = np.maximum(x[None] - x[:, None], 0.0) / count
-    shapes = (*(since**power for power in BENDS), (x[None] >= x[:, None]).astype(np.float64))
-    return tuple((kind, shape, (shape * shape).sum(axis=1)) for kind, shape in enumerate(shapes))
+def _shapes(kind: int) -> tuple[Floats, Floats, Floats]:
+    """Return shapes of a rise, (n, n), each row from another place on, their sums and squares; of fewer the last."""
+    x = np.arange(MAX_POINTS, dtype=np.float64)
+    since = x[None] - x[:, None]
+    shape = (since >= 0) * np.maximum(since / MAX_POINTS, 0.0) ** BENDS[kind]
+    return shape, shape.sum(axis=1, keepdims=True), (shape * shape).sum(axis=1, keepdims=True)
 
 
 def _row_of_jump(values: Floats, first: int, last: int) -> int:

@@ -172,14 +172,6 @@ def test_hostile_inputs_of_the_action_stay_single_words(text: str, place: Path) 
     assert not (place / "pwned").exists()
 
 
-def test_the_action_fails_as_the_command_does(place: Path) -> None:
-    """Its exit code is that of stabtree."""
-    recorder(place)
-    (place / "bin" / "stabtree").write_text("#!/usr/bin/env bash\nexit 3\n", encoding="utf-8")
-    script, env = step({"path": "runs"})
-    assert shell(script, place, **env).returncode == 3
-
-
 def test_the_gitlab_recipe_runs(place: Path) -> None:
     """Its command runs, and writes the files that the job hands on."""
     job = parsed((RECIPES / "gitlab-ci.yml").read_text(encoding="utf-8"))["stabtree"]

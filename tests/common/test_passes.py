@@ -18,10 +18,8 @@ from stabtree.common.passes import (
     remembered,
     remembered_of_frozen,
     row_of,
-    rows_at_end,
     rows_before,
     rows_upto,
-    sound_rows,
 )
 from stabtree.run import Series
 
@@ -57,14 +55,6 @@ def test_extremes_are_those_of_the_finite_values(size: int, odd: tuple[float, ..
     assert broken_rows(_series(values)).tolist() == np.flatnonzero(~sound).tolist()
 
 
-@pytest.mark.parametrize(
-    ("rows", "count"), [([], 0), ([9], 1), ([8], 0), ([7, 8, 9], 3), ([5, 6, 8, 9], 2), (list(range(10)), 10)]
-)
-def test_rows_at_the_end_have_no_others_between_them(rows: list[int], count: int) -> None:
-    """Of ten rows."""
-    assert rows_at_end(np.array(rows, dtype=np.int64), 10) == count
-
-
 def test_what_was_found_is_forgotten_with_its_object() -> None:
     """A function is asked once of each object and option, and keeps no object alive."""
     asked = []
@@ -81,16 +71,6 @@ def test_what_was_found_is_forgotten_with_its_object() -> None:
     del series
     gc.collect()
     assert alive() is None
-
-
-@pytest.mark.parametrize(("broken", "whole"), [([], True), ([9], True), ([8, 9], True), ([0], False), ([3, 9], False)])
-def test_sound_rows_need_no_copy_before_a_broken_end(broken: list[int], whole: bool) -> None:
-    """Of ten rows: a view where only the last ones are not finite, and the finite ones everywhere."""
-    values = np.arange(10.0)
-    values[broken] = np.nan
-    found = values[sound_rows(_series(values))]
-    assert found.tolist() == values[np.isfinite(values)].tolist()
-    assert np.shares_memory(found, values) == whole
 
 
 def test_what_is_known_of_an_array_is_known_while_nobody_can_write_to_it() -> None:

@@ -10,11 +10,9 @@ import pytest
 from stabtree.common.answer import NO, UNKNOWN
 from stabtree.common.errors import StabtreeError
 from stabtree.diagnosis.walk import diagnose
-from stabtree.diagnosis.walker import WalkOptions, start
 from stabtree.loaders import load_run
 from stabtree.run import Gap
-from stabtree.tree.load import load_tree, load_trees
-from stabtree.tree.params import resolved
+from stabtree.tree.load import load_tree
 from tests.conftest import FIXTURES, falling, make_run, series
 from tests.measures.judged import loss as judged_loss
 
@@ -166,14 +164,6 @@ def test_a_person_may_answer_in_the_documents_words() -> None:
     assert diagnose(run, TREE, answers={"Q1.3": "attention"}).end.id == "nan-layer"
 
 
-def test_by_the_letter_a_loss_that_rises_has_not_settled_for_want_of_columns() -> None:
-    """A rise beside a steady rate, steady weights and a steady gradient is a plateau; without them it is a rise."""
-    columns = {"loss": 2 + np.arange(300) / 100}
-    steady = {name: np.ones(300) for name in ("lr", "weight_norm/all", "grad_norm")}
-    assert diagnose(make_run(columns), TREE, literal=True).end.id == "slow-rise"
-    assert diagnose(make_run({**columns, **steady}), TREE, literal=True).end.id == "plateau"
-
-
 @pytest.mark.parametrize(("factor", "literal", "leaf"), [(1.4, False, "no"), (1.4, True, "yes"), (0.5, True, "yes")])
 def test_by_the_letter_any_jump_of_the_rate_explains_a_spike(factor: float, literal: bool, leaf: str) -> None:
     """The document speaks of a rate that is not continuous; guarded, it must rise by half."""
@@ -181,17 +171,6 @@ def test_by_the_letter_any_jump_of_the_rate_explains_a_spike(factor: float, lite
     loss[400:402] += 3
     run = make_run({"loss": loss, "lr": np.where(np.arange(600) < 400, 1e-3, factor * 1e-3)})
     assert (diagnose(run, TREE, literal=literal).end.id == "spike-lr-jump") is (leaf == "yes")
-
-
-def test_by_the_letter_any_rise_of_the_rate_counts() -> None:
-    """A rise of 3% over the window is none for the guarded question, and one by the document's letter."""
-    run = make_run({"loss": 2 + np.arange(400) / 100, "lr": 1e-3 * (1 + 0.03 * np.arange(400) / 200)})
-    ends = [diagnose(run, TREE, literal=literal).end.id for literal in (False, True)]
-    assert ends[1] == "lr-rising"
-    assert (
-        diagnose(make_run({"loss": 2 + np.arange(400) / 100, "lr": np.full(400, 1e-3)}), TREE, literal=True).end.id
-        != "lr-rising"
-    )
 
 
 def test_a_run_is_shown_in_a_line_and_a_path_is_read() -> None:
@@ -210,11 +189,3 @@ def test_a_rerun_is_read_with_the_run() -> None:
     run = load_run(folder / "nan-forward", rerun=folder / "healthy")
     assert run.rerun is not None
     assert run.rerun.series["loss"].values[-1] == load_run(folder / "healthy").series["loss"].values[-1]
-
-
-def test_every_node_is_asked_with_its_own_parameters() -> None:
-    """They are kept for the next run."""
-    tree = load_trees()
-    walk = start(make_run({"loss": falling(50)}), tree, WalkOptions())
-    for node in (*tree.questions.values(), *tree.questions.values()):
-        assert walk.params(node) == resolved(tree, node, facts=walk.facts.params)

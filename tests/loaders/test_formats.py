@@ -134,13 +134,6 @@ def test_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         assert points(load_run("-")) == expected
 
 
-def test_arrays_cannot_be_written_to(tmp_path: Path) -> None:
-    """What was read stays as it was read."""
-    for series in load_run(write(tmp_path, text())).series.values():
-        assert not series.steps.flags.writeable
-        assert not series.values.flags.writeable
-
-
 @settings(max_examples=60)
 @given(st.lists(st.tuples(st.floats(width=64), st.none() | st.floats(width=64)), min_size=1, max_size=30))
 def test_what_is_written_is_read(

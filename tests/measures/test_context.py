@@ -14,13 +14,7 @@ from stabtree.context.model import (
     CONFIGURED,
     INFERRED,
     LOGGED,
-    PARTS,
-    SIGNS,
-    SIGNS_OF_REWARDS,
-    TASKS,
     UNKNOWN,
-    WORDS,
-    as_dict,
 )
 from stabtree.loaders import load_run
 from stabtree.run import ColumnUse, FileUse, Setting
@@ -150,14 +144,6 @@ def test_the_peak_rate_is_the_highest_that_was_logged() -> None:
     assert context_of(make_run({"loss": [1.0]}, lr=1e-3)).peak_lr.value == 1e-3
 
 
-def test_a_context_as_plain_values_has_every_part() -> None:
-    """Those that are not known too."""
-    plain = as_dict(context_of(make_run({"loss": [1.0]})))
-    assert tuple(plain) == PARTS
-    assert plain["task"] == {"value": None, "how": UNKNOWN, "why": ""}
-    assert plain["outcome"]["better"] == "lower"
-
-
 @pytest.mark.parametrize(
     ("columns", "task", "algorithm"),
     [
@@ -243,12 +229,6 @@ def test_the_loss_against_a_moving_teacher_need_not_fall() -> None:
     run = make_run({"loss": np.ones(50), "train/tau": np.linspace(0.99, 1, 50)})
     assert context_of(run).restless.startswith("the teacher")
     assert context_of(make_run({"loss": np.ones(50), "tau": np.linspace(1, 0.5, 50)})).restless == ""
-
-
-def test_signs_and_words_name_tasks() -> None:
-    """That are known to the rest."""
-    assert {sign.task for sign in (*SIGNS_OF_REWARDS, *SIGNS)} <= {*TASKS}
-    assert {task for _, task, _ in WORDS} <= {*TASKS}
 
 
 @pytest.mark.parametrize(

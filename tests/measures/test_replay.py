@@ -107,15 +107,6 @@ def test_the_replay_does_what_the_monitor_does(losses: list[float], most: int) -
     assert found.steps_in_vain == (len(losses) - 1 - (stop or 0) if dead else 0)
 
 
-def test_a_run_that_came_back_was_not_in_vain() -> None:
-    """The monitor would have stopped it all the same, and the report says both."""
-    run = make_run({"loss": broken(100, end=115)})
-    found = replayed(run)
-    assert (found.loss.stop_step, found.loss.returned_step, found.steps_in_vain) == (109, 115, 0)
-    assert "would have stopped the run at step 109" in shown(run)
-    assert "the loss came back for good at step 115" in shown(run)
-
-
 def test_gradients_stop_the_run_earlier() -> None:
     """Where grad_norm breaks first, check_gradients would have saved more."""
     grad_norm = np.where(np.arange(400) < 250, 1.0, np.inf)
@@ -142,11 +133,6 @@ def test_the_rank_that_broke_first_is_named() -> None:
     found = replayed(run)
     assert (found.first_ranks, found.first_rank_step, found.other_ranks) == (("1",), 300, ("0", "2"))
     assert found.loss.stop_step == 309
-
-
-def test_ranks_that_broke_together_name_none() -> None:
-    """One averaged loss in every rank's log tells nothing about who was first."""
-    assert replayed(ranked({"0": 300, "1": 300})).other_ranks == ()
 
 
 def test_a_log_that_is_nan_throughout_and_one_that_ends_at_the_stop() -> None:

@@ -10,7 +10,8 @@ from hypothesis.extra.numpy import arrays
 from msgspec.structs import replace
 
 from stabtree.diagnosis.walk import diagnose
-from stabtree.report.plot import Figure, Frame, Mark, Strip, column_of, drawn_strip, figure, strips
+from stabtree.report.html import html
+from stabtree.report.plot import Figure, Frame, Mark, Strip, column_of, drawn_strip, figure, strips, whole_figure
 from stabtree.report.svg import svg
 from stabtree.report.words import main_finding
 from stabtree.run import Gap, Series
@@ -110,3 +111,14 @@ def test_a_loss_that_did_not_move_is_drawn_last() -> None:
     shown = drawn({"loss": loss, "reward": reward}, others)
     assert shown == ["reward", "own_score", "loss"]
     assert drawn({"loss": np.where(at < 400, loss, loss + 5.0)}, others) == ["loss", "own_score"]
+
+
+def test_steps_counted_in_tokens_are_marked_as_few() -> None:
+    """A checkpoint every two of 4e11 tokens is no list of them, as it once was; fewer tokens fail at it first."""
+    loss = np.where(np.arange(400) < 300, falling(400), np.nan)
+    for tokens in (10**3, 10**9):
+        found = diagnose(make_run({"loss": loss}, tokens * np.arange(1, 401), checkpoint_every=2), load_trees())
+        whole = whole_figure(found, main_finding(found))
+        assert whole
+        assert [mark.kind for mark in whole.marks] == ["restart", "onset", "doubt", "trouble"]
+        assert 'class="checkpoint"' not in html(found)

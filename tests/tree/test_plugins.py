@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from stabtree.common.errors import StabtreeError
-from stabtree.measures import MEASURES, measure_named, registry
+from stabtree.measures import measure_named, registry
 from stabtree.tree.load import build
 from tests.cli.command import environment, failed, process, run
 from tests.conftest import ROOT
@@ -117,12 +117,3 @@ def test_a_misspelt_name_is_told_with_the_nearest_of_all(site: Path) -> None:
     install(site, BLOCKS["frozen.py"], OFFERS)
     with pytest.raises(StabtreeError, match=r"'loss_frozn', which does not exist; did you mean 'loss_frozen'\?"):
         build(BLOCKS["frozen.yaml"].replace("test: loss_frozen", "test: loss_frozn"), "my.yaml")
-
-
-def test_our_own_names_look_nothing_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Shipped trees are loaded, explained and walked without a look at the installed packages."""
-    monkeypatch.setattr(registry, "_entries", None)
-    assert run("diagnose", str(ROOT / "fixtures" / "phase19" / "nan-forward"), "-q").returncode == 1
-    assert run("explain", "Q2.1").returncode == 0
-    assert measure_named("loss_spikes") is MEASURES["loss_spikes"]
-    assert measure_named("") is None

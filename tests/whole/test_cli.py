@@ -184,26 +184,6 @@ def test_interactive_asks_nothing_that_only_a_log_can_tell(tmp_path: Path) -> No
     assert "loss-detached" in done.stdout
 
 
-@pytest.mark.parametrize("word", ["Q2.3", "q2.3", "spike-minor", "§2", "2", "Q1.4", "Q3.4", "fp16", "learning rate"])
-def test_explain_finds_nodes_by_id_and_by_word(word: str) -> None:
-    """A question, a leaf, a cause, a node that holds leaves, a section, or words."""
-    done = run("explain", word)
-    assert done.returncode == 0
-    assert len(done.stdout.splitlines()) > 2
-
-
-def test_explain_all_explains_every_node() -> None:
-    """Every id is in `explain --all`, each question with its rule, each leaf with its fixes."""
-    from stabtree.tree.load import load_known
-
-    text = run("explain", "--all").stdout
-    tree = load_known()
-    for id_ in (*tree.questions, *tree.leaves):
-        assert f"{id_}  " in text
-    rules = [node.rule for node in tree.questions.values()] + [node.rule for node in tree.groups.values()]
-    assert text.count("\n rule ") == len([rule for rule in rules if rule])
-
-
 def test_thresholds_are_those_of_the_document() -> None:
     """The quick-reference table, generated from the tree, holds the document's six rows."""
     text = run("tree", "show", "phase19", "--thresholds", "--literal").stdout
@@ -215,16 +195,6 @@ def test_thresholds_are_those_of_the_document() -> None:
         "> 2× in 200 steps",
     ):
         assert part in text
-
-
-@pytest.mark.parametrize("name", ["sft", "grpo", "precision", "convergence", "errors"])
-def test_every_tree_has_a_table_of_thresholds(name: str) -> None:
-    """Each question with a rule has a row of its own, with the rule's numbers."""
-    from stabtree.tree.load import load_tree
-
-    text = run("tree", "show", name, "--thresholds", COLUMNS="200").stdout
-    rows = {line.split()[0] for line in text.splitlines()[1:] if line.strip()}
-    assert {node.id for node in load_tree(name).questions.values() if node.rule} <= rows
 
 
 def test_the_measures_are_listed_for_those_who_write_trees() -> None:

@@ -21,7 +21,6 @@ from stabtree.tree.load import build, load_trees
 from tests.cli.command import run
 from tests.cli.test_recipes import BASH, process
 from tests.conftest import FIXTURES, ROOT, falling, make_run
-from tests.whole.pages.blocks import README
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -76,13 +75,6 @@ def test_the_commands_of_the_page_on_checks_work(line: str, tmp_path: Path) -> N
         assert done.returncode == code, done.stdout + done.stderr
 
 
-def test_the_pages_are_found() -> None:
-    """The README and the table of rooms lead to each page on runs that have not ended."""
-    for page in ("watch", "check", "recorder", "callbacks", "trainers"):
-        for text in (README, DOCS / "explanation" / "rooms.md"):
-            assert f"docs/how-to/{page}.md" in text.read_text(encoding="utf-8"), (page, text)
-
-
 def test_the_tests_of_the_page_print_what_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Over logs that are as their names say, to the letter."""
     monkeypatch.chdir(tmp_path)
@@ -97,24 +89,6 @@ def test_the_tests_of_the_page_print_what_it_shows(tmp_path: Path, monkeypatch: 
     assert command == "$ stabtree tree test house.yaml"
     done = run("tree", "test", "house.yaml", COLUMNS="80")
     assert (done.returncode, done.stdout) == (0, shown)
-
-
-def test_checking_a_tree_asks_for_what_a_path_needs(tmp_path: Path) -> None:
-    """A question without a short form is no mistake, but is named; the page's own tree has one for each."""
-    text = blocks("yaml")[0]
-    path = tmp_path / "house.yaml"
-    path.write_text(text, encoding="utf-8")
-    assert "short" not in run("tree", "check", str(path)).stdout
-    path.write_text(re.sub(r"    short: grad_norm.*\n", "", text), encoding="utf-8")
-    done = run("tree", "check", str(path))
-    assert done.returncode == 0
-    assert "note: H2: no `short`" in done.stdout
-
-
-@pytest.mark.parametrize("page", FOR_AGENTS, ids=lambda page: page.name)
-def test_a_page_for_agents_is_short(page: Path) -> None:
-    """It costs an agent little to read."""
-    assert len(page.read_text(encoding="utf-8").splitlines()) <= MAX_LINES
 
 
 def test_the_skill_says_what_it_is_for() -> None:

@@ -22,7 +22,7 @@ from stabtree.common.lazy import np
 from stabtree.common.text import clean
 from stabtree.loaders.config import read_config
 from stabtree.loaders.source import HEAD_BYTES, Sure, in_large_blocks, lines_of
-from stabtree.loaders.table import Skips, Table, check_width
+from stabtree.loaders.table import MAX_COLUMNS, Skips, Table, check_width
 from stabtree.loaders.tables.cells import (
     MISSING_CELL,
     Comma,
@@ -64,7 +64,7 @@ CUT = "is cut: the file ends inside this line"
 _BEGUN = re.compile(r"\s*[+-]?\d*[.,]?\d*([eE][+-]?\d*)?")  # a number, or as much of it as was written
 _BEGUN_WORD = re.compile(r"[+-]?(?:na?|in?|infi\w{0,4})", re.IGNORECASE)  # of `nan`, `inf` or `infinity`
 _GROUP = re.compile(r"[(\[][^()\[\]]{0,200}[)\]]")  # commas in it separate no cells: tensor(0.1, device='cuda:0')
-_UNIT = re.compile(r"\s+[\[(][^\[\]()\s]{1,12}[\])]")  # behind a name: `energy [eV]`
+_UNIT = re.compile(r"(?<!\s)\s+[\[(][^\[\]()\s]{1,12}[\])]")  # behind a name: `energy [eV]`
 _SETTING = re.compile(r"\s*([A-Za-z][\w.-]{0,60})\s*[:=]\s*['\"]?([^\s'\"]{1,80})['\"]?,?\s*")
 _APART = re.compile(r"\s{2,}|\t")
 Line = tuple[int, str]  # its number and its text
@@ -184,7 +184,8 @@ def _wider_header(line: str, width: int) -> list[str]:
 
     Names may have units behind them (`energy [eV]`), or commas between, and not between the cells.
     """
-    others = (_UNIT.sub("", line).split(), _spread(re.split(r"\s*,\s*", line.lstrip("# \t")), width))
+    apart = [name.strip() for name in line.lstrip("# \t").split(",")]
+    others = (_UNIT.sub("", line).split(), _spread(apart, width))
     return next((names for names in others if len(names) == width), [])
 
 
@@ -548,17 +549,16 @@ class _Body(Struct):
 
     def _is_other_header(self, fields: list[str]) -> bool:
         """Return whether the fields name columns: no number among them, and many names of the header, or a counter."""
-        width = len(self.layout.names)
-        if not any(fields) or (len(fields) == width and numeric(fields[0])):
+        if len(fields) > MAX_COLUMNS or not any(fields) or any(numeric(cell.strip(BLANKS)) for cell in fields):
             return False
         words = [cell.strip(BLANKS) for cell in fields]
-        titles = set(self.layout.names)
+        width, titles = len(self.layout.names), set(self.layout.names)
         known = sum(word in titles for word in words)
         if known < max(len(words) / 2, min(width, 2)):  # a second table, by epoch below one by step
             counted = any(map(self.names.counts, words))
             if not counted or len(words) < 2 or not any(map(self.names.metric, words)):
                 return False
-        return not any(map(numeric, filter(None, words)))
+        return True
 
     def _last_cells(self) -> list[str]:
         """Return the last cells of the lines above the last one."""

@@ -77,6 +77,7 @@ def test_a_cut_packed_file_is_noted(tmp_path: Path, pack: Callable[[bytes], byte
 ENDLESS = {
     "jsonl": ('{"step": 0, "loss": 1}\n{"step": 1, "loss": "', "0" * 1000, '\n{"step": 2, "loss": 1}\n'),
     "csv": ("step,loss\n0,1\n", "1," * 500, "\n2,1\n"),
+    "words": ("step,loss\n0,1\n", "a," * 500, "\n2,1\n"),
 }
 
 

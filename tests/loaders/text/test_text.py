@@ -179,11 +179,6 @@ def test_a_line_among_interleaved_ones_is_found(tmp_path: Path) -> None:
     assert points(run_of(tmp_path, content), "loss") == [(1, 6.5), (2, 19.5)]
 
 
-def test_bytes_that_are_no_text_lose_no_row(tmp_path: Path) -> None:
-    content = b"".join(b" 5%%|\xe2\x96| %d/9 [00:01<00:02]\nstep %d loss %d.5 \xff\n" % (i, i, i) for i in range(1, 5))
-    assert points(run_of(tmp_path, content), "loss") == [(1, 1.5), (2, 2.5), (3, 3.5), (4, 4.5)]
-
-
 NO_LOGS = {
     "prose": "We train with a loss of 3.2 at step 100.\nThe learning rate was 3e-4; loss fell to 2.5 after epoch 3.\n"
     * 9,

@@ -54,7 +54,6 @@ BROKEN = {
 TEXTS = {
     **{f"trainer {name}": ("run.log", log) for name, (log, _) in LOGS.items()},
     **{f"error {leaf}": ("run.log", text_log(line, after=30)) for leaf, line in errors.LINES.items()},
-    **{f"last {leaf}": ("run.log", text_log(line, after=0)) for leaf, line in errors.LINES.items()},
     **{f"format {name}": (file, write()) for name, (file, write) in WRITERS.items()},
 }
 

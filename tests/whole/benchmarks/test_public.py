@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import lzma
 import re
 import shlex
@@ -96,15 +95,6 @@ def test_what_is_taken_out_leaves_sound_files(runs: Path, tmp_path: Path) -> Non
     private.write_text("saved to /home/somebody/run\n", encoding="utf-8")
     with pytest.raises(ValueError, match="is left"):
         publish.scrubbed(private)
-
-
-def test_the_index_names_logs_by_where_they_are() -> None:
-    """Each once, at a commit, with a label; none of our names for the files."""
-    rows = scoring.labels("public", ROOT)
-    assert len({(row["repo"], row["path"]) for row in rows}) == len(rows)
-    assert all(re.fullmatch(r"[0-9a-f]{40}", row["commit"]) for row in rows)
-    assert set(rows[0]) == set(publish.INDEXED)
-    assert {row["label"] for row in rows} - {"healthy", *scoring.NO_RATE} <= set(peers_own.KINDS)
 
 
 def test_the_readme_counts_rightly(runs: Path) -> None:
@@ -219,17 +209,6 @@ def test_the_commands_of_the_readme_do_what_it_says(runs: Path, capsys: pytest.C
     assert f"{runs / 'dev'}: 384 files as they were" in printed
 
 
-def test_what_is_not_there_is_told(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A folder without runs is an error, not a score; wrong answers are listed."""
-    ours = str(peers_table.PREDICTIONS / "dev" / f"{TOOLS[0]}.json")
-    assert command.main(["score", "dev", ours, str(runs / "nowhere")]) == 1
-    assert "faultbench unpack" in capsys.readouterr().err
-    assert command.main(["score", "dev", ours, str(runs), "--list"]) == 0
-    found = peers_table.rates_of("dev", TOOLS[0])
-    wrong = found[scoring.FALSE_ALARMS].hits + found[scoring.SECTION].of - found[scoring.SECTION].hits
-    assert len(capsys.readouterr().out.splitlines()) == 1 + len(found) + wrong
-
-
 # ------------------------------------------------------------------ the record
 @pytest.mark.parametrize("name", scoring.SETS)
 def test_the_record_follows_from_the_predictions(runs: Path, name: str) -> None:
@@ -250,14 +229,6 @@ def test_we_read_the_lost_run_in_every_format(tmp_path: Path, monkeypatch: pytes
         assert len(list(csv.DictReader(stream))) == 2 * len(probes.WRITERS)
 
 
-def test_what_is_made_of_two_verdicts() -> None:
-    """An alarm on both names nothing; a log that is not judged is not called well."""
-    assert probes.outcome({"lost": "warning", "healthy": "ok"}) == probes.NAMED
-    assert probes.outcome({"lost": "warning", "healthy": "warning"}) == probes.ALWAYS
-    assert probes.outcome({"lost": "ok", "healthy": "ok"}) == probes.SILENT
-    assert probes.outcome({"lost": "unknown", "healthy": "ok"}) == probes.REFUSED
-
-
 # ------------------------------------------------------------------ pages
 def test_the_readme_has_the_table_as_it_was_recorded() -> None:
     """`python -m benchmarks.peers_table --readme` prints it."""
@@ -274,21 +245,3 @@ def test_the_page_is_made_of_the_record() -> None:
         found = peers_table.rates_of("dev", tool)[scoring.FALSE_ALARMS]
         assert f"| {peers_table.titled(tool)} | {found.share:.0%} · {found.hits}/{found.of}<br>" in page
     assert "$" not in page
-
-
-def test_the_requirements_name_every_tool(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """What `make peers` installs."""
-    monkeypatch.setattr("sys.argv", ["peers", "--requirements"])
-    assert peers.main() == 0
-    assert [name.split("[")[0] for name in capsys.readouterr().out.split()] == list(peers.TOOLS)
-
-
-def test_a_log_that_a_tool_could_not_read_is_not_called_well() -> None:
-    """One tool says so beside its verdict alone."""
-    unread: dict[str, Any] = {
-        "error": None,
-        "reports": [],
-        "not_judged": {"found": 1, "judged": 0, "unreadable": ["train.log"]},
-    }
-    with pytest.raises(ValueError, match="could not read"):
-        list(peers.read_trainproof(json.dumps(unread), Path()))

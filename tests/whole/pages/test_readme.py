@@ -44,13 +44,6 @@ def test_a_set_up_line_works(line: str) -> None:
     subprocess.run(["make", "--dry-run", *command[1:]], cwd=ROOT, check=True, capture_output=True)
 
 
-@pytest.mark.skipif(not (ROOT / ".venv" / ".runtime").exists(), reason="make has not set this checkout up")
-def test_make_demo_diagnoses_a_failed_run() -> None:
-    """`make demo` ends in the screen that the README opens with."""
-    done = subprocess.run(["make", "demo"], cwd=ROOT, check=True, capture_output=True, text=True, encoding="utf-8")
-    assert "The run overflowed in fp16" in done.stdout
-
-
 def test_the_readme_names_every_command() -> None:
     """No command of the command line is missing from the README, and no command of trees from the page on them."""
     text = README.read_text(encoding="utf-8")

@@ -7,15 +7,12 @@ import subprocess
 import sys
 import sysconfig
 import venv
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 import stabtree
 from release import contents, dist
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 for needed in ("build", "hatchling", "hatch_fancy_pypi_readme", "twine"):
     pytest.importorskip(needed, reason="pip install '.[release]' builds wheel and sdist")
@@ -68,10 +65,10 @@ def test_what_is_wrong_in_an_sdist_is_told(built: tuple[Path, Path]) -> None:
 def test_the_wheel_works_where_it_is_alone(built: tuple[Path, Path], tmp_path: Path) -> None:
     """In an environment of its own, with what it depends on beside it: it finds its trees, its runs and its version."""
     place = tmp_path / "bare"
-    venv.create(place, with_pip=True)
+    venv.create(place)
     python = place / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
-    options = ("--quiet", "--no-deps", "--no-index", "--disable-pip-version-check")
-    said(python, "-m", "pip", "install", *options, str(built[0]))
+    options = ("--quiet", "--no-deps", "--no-index", "--no-compile", "--disable-pip-version-check")
+    said(Path(sys.executable), "-m", "pip", "--python", str(python), "install", *options, str(built[0]))
     (packages,) = place.rglob("site-packages")
     # The folder alone: the `.pth` files in it, which lead to this very checkout, are not read.
     (packages / "beside.pth").write_text(sysconfig.get_path("purelib") + "\n", encoding="utf-8")

@@ -11,7 +11,7 @@ import yaml
 
 import stabtree
 from release import licences
-from release.changelog import CHANGELOG, VERDICTS, ChangelogError, released, section
+from release.changelog import VERDICTS, ChangelogError, released, section
 from release.contents import INTO_WHEEL, sources
 from tests.conftest import ROOT
 
@@ -37,32 +37,6 @@ def test_python_has_no_upper_cap() -> None:
     minors = [int(version.removeprefix("3.")) for version in PYTHONS]
     assert minors == list(range(minors[0], minors[-1] + 1))
     assert CONFIG["tool"]["ruff"]["target-version"] == f"py3{minors[0]}"
-
-
-def test_addresses_are_those_of_one_place() -> None:
-    """The citation and the forms name the repository and the site that pyproject.toml names."""
-    urls = PROJECT["urls"]
-    assert CITATION["repository-code"] == urls["Source"] == urls["Homepage"]
-    assert CITATION["url"] == urls["Documentation"]
-    assert urls["Issues"] == f"{urls['Source']}/issues"
-    assert urls["Changelog"].startswith(f"{urls['Source']}/")
-    ours = re.compile(r"https://(?:github\.com/stabtree|stabtree\.github\.io)[^\s)\"'}]*")
-    for file in (
-        *(ROOT / "trees").glob("*.yaml"),
-        *(ROOT / "docs").rglob("*.md"),
-        ROOT / "README.md",
-        ROOT / "AGENTS.md",
-    ):
-        found = ours.findall(file.read_text(encoding="utf-8"))
-        assert not [one for one in found if not one.startswith((urls["Source"], urls["Documentation"]))], file
-
-
-def test_the_citation_is_one() -> None:
-    """It has what its format requires, the licence of the project, and names no person."""
-    assert {"cff-version", "message", "title", "authors"} <= CITATION.keys()
-    assert CITATION["cff-version"] == "1.2.0"
-    assert CITATION["license"] == PROJECT["license"]
-    assert [author.keys() for author in CITATION["authors"]] == [{"name"}]
 
 
 def test_links_of_the_readme_work_where_it_is_alone() -> None:
@@ -137,8 +111,3 @@ def test_nothing_is_released_twice_or_empty() -> None:
         released(BEFORE.replace("### Added\n- More.\n\n", ""), "0.2.0", "2026-03-04", "")
     with pytest.raises(ChangelogError, match=r"no section 0\.3"):
         section(BEFORE, "0.3")
-
-
-def test_the_changelog_can_be_released() -> None:
-    """Its first section is what is not released yet."""
-    assert re.findall(r"^## (.*)$", CHANGELOG.read_text(encoding="utf-8"), re.MULTILINE)[0] == "Unreleased"

@@ -19,14 +19,6 @@ if TYPE_CHECKING:
 BEFORE = Record("0.1.0", {"leaves": {"a": "ok -", "b": "ok -", "c": "warning plateau", "gone": "ok -"}, "wild": {}})
 
 
-def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
-    """A line a run, sorted."""
-    file = tmp_path / "0.1.0.json"
-    file.write_text(verdicts.written(BEFORE), encoding="utf-8")
-    assert verdicts.read(file) == BEFORE
-    assert '"a": "ok -",\n"b": "ok -",\n' in file.read_text(encoding="utf-8")
-
-
 def test_what_changed_is_told_by_how_it_changed() -> None:
     """The commonest change first; what is new or gone, and what one record lacks, are told as such."""
     now = Record(

@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from release.__main__ import VERSION
 from tests.conftest import ROOT
-from tests.whole.release.test_metadata import PROJECT, PYTHONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -72,51 +70,6 @@ def test_jobs_have_no_more_rights_than_they_need() -> None:
 def test_no_script_holds_an_expression() -> None:
     """What a pull request or a tag is called would be run as text of it."""
     assert not [name for name, step in steps() if "${{" in step.get("run", "")]
-
-
-def test_no_job_runs_for_ever() -> None:
-    """Each has a limit."""
-    assert all(0 < job["timeout-minutes"] <= 90 for job in JOBS.values())
-
-
-def test_ci_runs_what_is_promised() -> None:
-    """The Pythons of the classifiers, on the three systems, and the oldest one with the oldest dependencies."""
-    matrix = JOBS["ci.test"]["strategy"]["matrix"]
-    assert matrix["python"] == PYTHONS
-    assert [system.partition("-")[0] for system in matrix["os"]] == ["ubuntu", "windows", "macos"]
-    (floors,) = [step["with"] for step in JOBS["ci.floors"]["steps"] if "setup-python" in step.get("uses", "")]
-    assert floors["python-version"] == PYTHONS[0]
-
-
-def test_the_commands_of_the_workflows_exist() -> None:
-    """Each target of make is one of the Makefile, each module can be run, each extra is one of the project's."""
-    scripts = "\n".join(step.get("run", "") for _, step in steps())
-    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    targets = re.findall(r"^make ([\w-]+)", scripts, re.MULTILINE)
-    assert set(targets) == {"test-floors", "dist", "docs"}
-    assert all(re.search(rf"^{target}:", makefile, re.MULTILINE) for target in targets)
-    assert "python -m release.changelog" in scripts
-    assert (ROOT / "release" / "changelog.py").is_file()
-    extras = {extra for found in re.findall(r"--editable \"\.\[([\w,-]+)\]\"", scripts) for extra in found.split(",")}
-    assert extras == {"dev", "docs", "release"}
-    assert extras <= PROJECT["optional-dependencies"].keys()
-
-
-@pytest.mark.parametrize("version", ["0.1.0", "1.12.3", "0.2.0rc1"])
-def test_a_tag_of_a_release_starts_it(version: str) -> None:
-    """The tags that `make release` makes, and not the one that the action's users name."""
-    patterns = [re.compile(item.replace(".", r"\.")) for item in triggers("release")["push"]["tags"]]
-    assert VERSION.fullmatch(version)
-    assert any(pattern.fullmatch(f"v{version}") for pattern in patterns)
-    assert not any(pattern.fullmatch(tag) for pattern in patterns for tag in ("v0", "v0.1", f"v{version}.dev1"))
-
-
-def test_nothing_is_published_before_it_is_built_and_checked() -> None:
-    """The page of a release comes after the registry, which comes after the checks."""
-    assert JOBS["release.publish"]["needs"] == "build"
-    assert JOBS["release.page"]["needs"] == "publish"
-    assert JOBS["release.publish"]["environment"]["name"] == "pypi"
-    assert any(step.get("run") == "make dist" for step in JOBS["release.build"]["steps"])
 
 
 def page(place: Path, tag: str, *, known: bool) -> list[str]:

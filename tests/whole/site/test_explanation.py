@@ -6,14 +6,13 @@ import json
 import re
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pytest
 
 from faultbench.rates import Rate
 from stabtree.diagnosis.walk import diagnose
 from stabtree.loaders import load_run
 from stabtree.tree.model import Severity
-from tests.conftest import FIXTURES, ROOT, falling, make_run
+from tests.conftest import FIXTURES, ROOT
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,24 +20,6 @@ if TYPE_CHECKING:
 DOCS = ROOT / "docs"
 PAGES = sorted(page for page in (ROOT / "README.md", *DOCS.glob("*.md"), *DOCS.glob("explanation/*.md")))
 LIMITS = (DOCS / "limits.md").read_text(encoding="utf-8")
-
-
-@pytest.mark.parametrize("name", ["three-values", "guarded", "one-event", "restart", "resume"])
-def test_a_diagram_loads_nothing_and_some_page_shows_it(name: str) -> None:
-    """The diagrams are kept as files."""
-    drawn = (DOCS / "pictures" / f"{name}.svg").read_text(encoding="utf-8")
-    assert re.findall(r"url\(|href=|<script|@import", drawn) == []
-    assert any(f"pictures/{name}.svg" in page.read_text(encoding="utf-8") for page in PAGES)
-
-
-def test_the_diagram_of_a_restart_shows_what_is_advised() -> None:
-    """A loss that goes NaN at 706, with a checkpoint every 100 steps: 600 is taken, 700 passed over."""
-    loss = falling(850)
-    loss[706:] = np.nan
-    run = make_run({"loss": loss}, checkpoint_every=100)
-    restart = diagnose(run).findings[0].restart
-    assert restart is not None
-    assert (restart.checkpoint_step, restart.fresh_step, restart.before_step) == (600, 700, 706)
 
 
 def test_the_diagram_of_an_event_shows_what_is_told() -> None:
@@ -59,11 +40,6 @@ def test_the_page_on_guards_shows_what_was_measured() -> None:
     assert shown == [(found["literal"], found["guarded"]) for found in measured.values()]
     sizes = [int(size) for size in re.findall(r"^\| (\d+) .* \| \d+ \| \d+ \|$", page, re.MULTILINE)]
     assert sizes == [found["runs"] for found in measured.values()][: len(sizes)]
-
-
-def test_the_diagram_of_the_letter_marks_what_its_page_says() -> None:
-    """Two steps of a healthy loss."""
-    assert "by the letter: 2 spikes" in (DOCS / "pictures" / "guarded.svg").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
