@@ -228,7 +228,8 @@ def _to_act(part: Topic) -> Markup:
         return headed(part.title, _entries(part), name=name)
     first, *others = part.entries
     rest = folded("Other causes, and what speaks against them", _entries(replace(part, entries=tuple(others))))
-    return headed("Likeliest cause", _entries(replace(part, entries=(first,))), rest, name=name)
+    title = {"possible": "First cause to check"}.get(first.style, "Likeliest cause")
+    return headed(title, _entries(replace(part, entries=(first,))), rest, name=name)
 
 
 def _entries(section: Topic) -> Markup:
