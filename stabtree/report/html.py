@@ -88,7 +88,8 @@ def folded(summary: str, *children: str, **attributes: str | bool) -> Markup:
 
 def table(heads: Iterable[str], rows: Iterable[Iterable[str]], label: str = "Table", **more: str | bool) -> Markup:
     """Return a table that scrolls sideways where it is too wide."""
-    head = tag("thead", tag("tr", *(tag("th", item, scope="col") for item in heads)))
+    heads = [*heads]
+    head = tag("thead", tag("tr", *(kept("th", item, scope="col") or tag("td") for item in heads)))
     body = tag("tbody", *(tag("tr", *(tag("td", cell) for cell in row)) for row in rows))
     return tag("div", tag("table", head, body, **more), class_="wide", tabindex="0", role="region", aria_label=label)
 
@@ -206,7 +207,11 @@ def badge(verdict: str) -> Markup:
 
 def charts(drawn: Mapping[str, Figure | None], title: str = "Charts", keys: Sequence[Markup] = ()) -> Markup:
     """Return a section with figures by their class, below the entries of their legend; nothing without one."""
-    shown = [tag("div", Markup(svg(figure)), class_=kind) for kind, figure in drawn.items() if figure is not None]
+    shown = [
+        tag("div", Markup(svg(figure)), class_=kind, tabindex="0")
+        for kind, figure in drawn.items()
+        if figure is not None
+    ]
     if not shown:
         return NOTHING
     return headed(title, kept("ul", *keys, class_="legend"), *shown, name="charts")

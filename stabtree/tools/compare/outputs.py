@@ -287,9 +287,13 @@ def page(comparison: Comparison, look: RenderOptions = DEFAULT_OPTIONS) -> str:
     if look.plots:
         sections.append(_charts(comparison))
     for part in _parts(comparison):
-        tables = [html.table(part.columns, part.rows[:MAX_ROWS], class_=part.name)]
+        tables = [html.table(part.columns, part.rows[:MAX_ROWS], label=part.head, class_=part.name)]
         if rest := part.rows[MAX_ROWS:]:
-            tables.append(html.folded(f"and {len(rest):,} more", html.table(part.columns, rest, class_=part.name)))
+            tables.append(
+                html.folded(
+                    f"and {len(rest):,} more", html.table(part.columns, rest, f"More: {part.head}", class_=part.name)
+                )
+            )
         sections.append(html.headed(part.head, *tables, name=part.name))
     sections.append(html.tag("p", html.tag("code", next_command(comparison)), class_=f"closing {kind}"))
     skip = html.tag("a", "Skip to the comparison", href="#report", class_="skip")
