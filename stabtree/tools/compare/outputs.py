@@ -287,7 +287,7 @@ def page(comparison: Comparison, look: RenderOptions = DEFAULT_OPTIONS) -> str:
     if look.plots:
         sections.append(_charts(comparison))
     for part in _parts(comparison):
-        tables = [html.table(part.columns, part.rows[:MAX_ROWS], label=part.head, class_=part.name)]
+        tables = [html.table(part.columns, part.rows[:MAX_ROWS], label=f"Table: {part.head}", class_=part.name)]
         if rest := part.rows[MAX_ROWS:]:
             tables.append(
                 html.folded(
