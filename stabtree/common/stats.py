@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 FEW = 256  # values that are sorted sooner than parted
 LONG = 1 << 17  # values of which fewer are sorted for their median
-WIDE = 1 << 21  # values in all windows of a running median
+STEPS_OF_WINDOW = 64  # places of a running median within its width
 MEDIAN_SAMPLE = 10_000  # values of a long array that say about where its median is
 SAMPLE = 50_000  # values from which a quantile of a longer array is read: its error is below a tenth of a percent
 BLOCK_SAMPLE = 1000
@@ -84,16 +84,16 @@ def row_medians(values: Floats | Ints) -> Floats:
 
 
 def running_medians(values: Floats, rows: int) -> Floats:
-    """Return the median of each `rows` neighbours: (n,) -> (n - rows + 1,)."""
-    if len(values) * rows > WIDE:
-        import pandas as pd  # whose window is sorted once: parting each of them anew takes the square of the time
+    """Return the median of each `rows` neighbours: (n,) -> (n - rows + 1,).
 
-        wide: Floats = pd.Series(values).rolling(rows).median().to_numpy()[rows - 1 :]
-        return wide
-    found = np.empty(len(values) - rows + 1)
+    A wide window moves in steps of a part of its width, and its median holds until the next: of each row it would take
+    the square of the time.
+    """
+    found, by = np.empty(len(values) - rows + 1), max(rows // STEPS_OF_WINDOW, 1)
     for begin in range(0, len(found), PART):
         part = values[begin : begin + PART + rows - 1]
-        found[begin : begin + PART] = row_medians(windows(part, rows))
+        medians = np.repeat(row_medians(windows(part, rows)[::by]), by)
+        found[begin : begin + PART] = medians[: len(part) - rows + 1]
     return found
 
 

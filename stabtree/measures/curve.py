@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common import shared
-from stabtree.common.answer import Evidence
+from stabtree.common.answer import FARTHEST, TINY, Evidence, above
 from stabtree.common.figures import MOST, against, as_share, figure
 from stabtree.common.lazy import np
 from stabtree.common.passes import remembered, rows_before
@@ -23,7 +23,6 @@ from stabtree.common.stats import (
     span,
     unsure,
 )
-from stabtree.common.strength import FARTHEST, TINY, above
 from stabtree.measures.registry import Absent, Count, Unknown, finite, measure
 from stabtree.profile.change import Change, left_course
 

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common import shared
-from stabtree.common.answer import YES, Answer, Evidence, measured, unknown
+from stabtree.common.answer import YES, Answer, Evidence, above, beyond, measured, unknown, whether
 from stabtree.common.figures import against, figure
 from stabtree.common.lazy import np
 from stabtree.common.passes import increases, remembered, rows_before, rows_upto
@@ -22,7 +22,6 @@ from stabtree.common.stats import (
     median,
     unsure,
 )
-from stabtree.common.strength import above, beyond, whether
 from stabtree.measures.curve import MAX_LEVELS, Rise
 from stabtree.measures.registry import Absent, Count, Groups, Unknown, finite, highest, measure, number
 from stabtree.profile import scatter_of

@@ -6,7 +6,21 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common import shared
-from stabtree.common.answer import NO, YES, Answer, Evidence, inapplicable, measured, unknown
+from stabtree.common.answer import (
+    FARTHEST,
+    NO,
+    TINY,
+    YES,
+    Answer,
+    Evidence,
+    above,
+    below,
+    beyond,
+    inapplicable,
+    measured,
+    unknown,
+    whether,
+)
 from stabtree.common.endings import FINISHED, ending_of
 from stabtree.common.figures import against, as_factor, figure
 from stabtree.common.lazy import np
@@ -26,7 +40,6 @@ from stabtree.common.stats import (
     span,
     windows,
 )
-from stabtree.common.strength import FARTHEST, TINY, above, below, beyond, whether
 from stabtree.measures.curve import Rise, level_count, turn_of
 from stabtree.measures.registry import (
     Absent,

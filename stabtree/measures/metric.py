@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from stabtree.common import shared
-from stabtree.common.answer import NO, YES, Answer, Evidence, measured, unknown
+from stabtree.common.answer import FARTHEST, NO, YES, Answer, Evidence, above, below, measured, unknown, whether
 from stabtree.common.figures import against, as_factor, figure
 from stabtree.common.lazy import np
 from stabtree.common.passes import rows_upto
@@ -23,7 +23,6 @@ from stabtree.common.stats import (
     true_at_end,
     windows,
 )
-from stabtree.common.strength import FARTHEST, above, below, whether
 from stabtree.context.model import FROM_SCRATCH
 from stabtree.measures.curve import fall_of
 from stabtree.measures.registry import UNGROUPED, Count, Groups, Metric, finite, measure

@@ -7,7 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common import shared
-from stabtree.common.answer import Evidence
+from stabtree.common.answer import FARTHEST, Evidence
 from stabtree.common.figures import figure
 from stabtree.common.lazy import np
 from stabtree.common.passes import broken_rows, last_sound_row, row_of, rows_before
@@ -22,7 +22,6 @@ from stabtree.common.stats import (
     true_at_end,
     windows,
 )
-from stabtree.common.strength import FARTHEST
 from stabtree.measures.registry import Absent, Count, finite, measure
 from stabtree.measures.scores import Tail
 from stabtree.metrics.metric import Role

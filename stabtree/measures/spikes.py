@@ -6,13 +6,12 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from stabtree.common import shared
-from stabtree.common.answer import LIKELY, NO, UNKNOWN, YES, Answer, Evidence, unknown
+from stabtree.common.answer import FARTHEST, LIKELY, NO, UNKNOWN, YES, Answer, Evidence, above, unknown, whether
 from stabtree.common.figures import against, as_factor, deviations, figure
 from stabtree.common.lazy import np
 from stabtree.common.passes import rows_before, rows_upto
 from stabtree.common.shared import LEVELS, ROWS_LONG, ROWS_SHORT, SHARE_HALF, SHARE_MOST, SHARE_SOME
 from stabtree.common.stats import interval, median, running_medians
-from stabtree.common.strength import FARTHEST, above, whether
 from stabtree.measures.registry import Count, Unknown, finite, measure
 from stabtree.measures.scores import many_spikes
 from stabtree.measures.spike import end_level, rarest, rarity

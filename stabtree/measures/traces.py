@@ -8,13 +8,26 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec.structs import replace
 
 from stabtree.common import shared
-from stabtree.common.answer import LIKELY, NO, POSSIBLE, YES, Answer, Evidence, measured, unknown
+from stabtree.common.answer import (
+    FARTHEST,
+    LIKELY,
+    NO,
+    POSSIBLE,
+    TINY,
+    YES,
+    Answer,
+    Evidence,
+    above,
+    below,
+    measured,
+    unknown,
+    whether,
+)
 from stabtree.common.figures import against, figure
 from stabtree.common.lazy import np
 from stabtree.common.passes import never_falls, rows_before, rows_upto
 from stabtree.common.shared import ROWS_LONG, TREND_Z
 from stabtree.common.stats import median, resolution, stretches
-from stabtree.common.strength import FARTHEST, TINY, above, below, whether
 from stabtree.context import model
 from stabtree.measures.registry import Count, finite, highest, highest_row, lowest, measure, number
 from stabtree.profile import profile_of
