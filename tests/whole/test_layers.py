@@ -193,7 +193,7 @@ def test_a_folder_can_be_taken_in_at_a_glance(root: Path) -> None:
 
 
 def test_only_the_command_line_prints_or_exits() -> None:
-    """Nothing outside cli/ and the commands of tools prints, exits or reads the environment; trackers bound libraries."""
+    """Nothing outside cli/ and the commands of tools prints, exits or reads the environment; trackers set libraries."""
     outside = [path for path in modules() if not is_command_line(path) and path.parent.name != "trackers"]
     assert not [where for path in outside for where in prints_or_exits(path)]
 
