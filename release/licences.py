@@ -39,7 +39,10 @@ class Shipped:
     files: tuple[str, ...]
 
 
-SHIPPED = (Shipped("stabtree", "MIT", "LICENSE", ("stabtree/", "trees/", "skills/", "fixtures/")),)
+SHIPPED = (
+    Shipped("stabtree", "MIT", "LICENSE", ("stabtree/", "trees/", "skills/", "fixtures/")),
+    Shipped("uPlot", "MIT", "stabtree/report/uplot/LICENSE", ("stabtree/report/uplot/",)),
+)
 
 
 def work_of(file: str) -> Shipped | None:
@@ -84,13 +87,10 @@ def _enclosed(package: Distribution) -> str:
 
 def below(names: list[str]) -> list[str]:
     """The names, and all that they depend on without extras, as far as they are installed."""
-    found: dict[str, None] = {}
-    waiting = list(names)
+    found, waiting = set[str](), set(names)
     while waiting:
-        name = waiting.pop(0)
-        if name not in found:
-            found[name] = None
-            waiting += _needs(name)
+        found |= waiting
+        waiting = {needed for name in waiting for needed in _needs(name)} - found
     return sorted(found)
 
 
@@ -111,12 +111,11 @@ def lines() -> Iterator[str]:
     yield from ("| shipped | licence | text |", "|---|---|---|")
     yield from (f"| {work.name} | {work.licence} | `{work.text}` |" for work in SHIPPED)
     for extra, names in requirements().items():
-        yield from (
-            "",
-            f"| {'needed by stabtree' if extra == 'stabtree' else f'with [{extra}]'} | licence |",
-            "|---|---|",
-        )
-        yield from (f"| {name} | {licence_of(name)} |" for name in (below(names) if extra == "stabtree" else names))
+        head, needed = f"with [{extra}]", names
+        if extra == "stabtree":
+            head, needed = "needed by stabtree", below(names)
+        yield from ("", f"| {head} | licence |", "|---|---|")
+        yield from (f"| {name} | {licence_of(name)} |" for name in needed)
 
 
 if __name__ == "__main__":

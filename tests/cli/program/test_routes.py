@@ -100,7 +100,7 @@ def test_the_root_help_fits_one_screen() -> None:
         (["explain", "grad_nrom"], "nothing is called", "did you mean `stabtree explain grad_norm`?"),
         (["diagnose", "x.csv", "--dytpe", "fp16"], "no such option: --dytpe; did you mean --dtype?", "diagnose --help"),
         (["tree", "shw"], "no such command 'shw'; did you mean 'show'?", "`stabtree tree --help`"),
-        (["wandb://a/b"], "is not the address of a run", "type wandb://ENTITY/PROJECT/RUN"),
+        (["wandb://a"], "is not the address of a run", "type wandb://ENTITY/PROJECT/RUN"),
         (["wandb://a/b/c"], "needs stabtree[wandb]", "type `pip install 'stabtree[wandb]'`"),
         (["mlflow:0a"], "needs stabtree[mlflow]", "type `pip install 'stabtree[mlflow]'`"),
         (["s3://b/x.csv"], "packages that are not installed", "type `pip install 'stabtree[remote]'`"),
