@@ -6,8 +6,18 @@
   const SHARES = [[/^index/, 1.4], [/^nodes\//, 0.6], [/^(reference\/(json|measures|manifest)|how-to\/write-)/, 0.7], [/^(explanation|faultbench|comparison)/, 0.85]];
   const SHOWN = 20, EXCERPT = 230;
   const ALIASES = {
-    "w&b": "wandb", "weights & biases": "wandb", nans: "nan", lr: "learning rate", ci: "ci github action gitlab", oom: "out of memory",
-    decrease: "fall", decreasing: "falling", explodes: "diverges", crashed: "died",
+    "w&b": "wandb", "weights & biases": "wandb", "weights and biases": "wandb", nans: "nan", lr: "learning rate", grad: "grad gradient",
+    "turn it off": "ignore", "turn that off": "ignore", silence: "ignore", "warns about": "false alarm", "false positive": "false alarm", "false positives": "false alarms", ci: "ci github action gitlab", oom: "out of memory",
+    decrease: "fall", decreasing: "falling", crashed: "died",
+  };
+  // Words that people type for a page, and that it does not use itself.
+  const ALSO = {
+    "failures/nan-backward": "loss explodes blows up to nan", "failures/grad-norm-rising": "loss explodes diverges blows up",
+    "failures/overfitting": "validation loss goes up rises while training loss goes down", "failures/at-chance": "loss is stuck, not going down at all",
+    "failures/flat-from-start": "loss is stuck, not going down at all, not learning", "explanation/restart": "which checkpoint to go back to, resume, roll back",
+    "explanation/safety": "offline without internet, is my data uploaded, private", "how-to/calibrate": "too many false alarms, lower the sensitivity, thresholds",
+    "how-to/baseline": "false alarm, warning about a run that is fine, turn off, silence, ignore", "reference/reading": "it can't find the loss in my own csv, other column names",
+    "reference/outputs": "difference between warning and critical, severity, exit code", tutorial: "what does onset mean, verdict, finding",
   };
   const root = document.documentElement.dataset.content_root || "";
   const stemmer = new Stemmer(), stems = new Map();
@@ -23,15 +33,16 @@
   const sections = [], pages = [];
   for (const [address, parts] of window.pages) {
     const page = { address, title: parts[0][1], sections: [], counts: new Map(), length: 0 };
+    const add = (words, weight, to) => words.forEach((word) => to.counts.set(word, (to.counts.get(word) || 0) + weight));
     for (const [index, [anchor, heading, text]] of parts.entries()) {
       const section = { anchor, heading, text, counts: new Map(), length: 0 };
-      const add = (words, weight, to) => words.forEach((word) => to.counts.set(word, (to.counts.get(word) || 0) + weight));
       const [head, body] = [terms(heading), terms(text)];
       add(head, HEADING, section), add(body, 1, section);
       add(head, index ? HEADING : TITLE, page), add(body, 1, page);
       section.length = head.length + body.length, page.length += section.length;
       page.sections.push(section), sections.push(section);
     }
+    add(terms(ALSO[address.replace(".html", "")] || ""), HEADING, page);
     for (const word of terms(address.replace(".html", ""))) page.counts.set(word, (page.counts.get(word) || 0) + HEADING); // an id
     page.share = (SHARES.find(([where]) => where.test(address)) || [0, 1])[1];
     pages.push(page);
@@ -50,7 +61,7 @@
         score += (weight * count * (RARE + 1)) / (count + RARE * (1 - LENGTH + (LENGTH * one.length) / mean));
         held += count > 0;
       }
-      return score * (held / asked.length) ** 2; // what holds all words comes before what repeats one
+      return score * (held / asked.length); // what holds all words comes before what repeats one
     };
   }
   const ofPages = scorer(pages), ofSections = scorer(sections);
