@@ -1,8 +1,7 @@
-"""The answer of a measure: a verdict, the numbers behind it, and how far they stand from a limit."""
+"""The answer of a measure: a verdict and the numbers behind it."""
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from msgspec import Struct
@@ -12,10 +11,6 @@ NO = "no"
 UNKNOWN = "unknown"
 LIKELY = "likely"
 POSSIBLE = "possible"
-FARTHEST = 20.0
-"""In doublings; what is farther off is no farther off."""
-TINY = 1e-9
-"""How far below its limit something is that is just not above it."""
 
 
 class Evidence(Struct, frozen=True):
@@ -73,7 +68,7 @@ def measured(strength: float, evidence: tuple[Evidence, ...], verdict: str = YES
     """Return the answer of a measurement: the verdict from strength 0 on, no below it.
 
     Args:
-        strength: how far the evidence stands from the limit, as `stabtree.common.answer` gives it.
+        strength: how far the evidence stands from the limit, as `stabtree.common.shared` gives it.
         evidence: what was seen.
         verdict: the verdict that the limit is for.
         found: what else the answer holds where it is that verdict: `onset_step`, `last_good_step`, ...
@@ -91,30 +86,3 @@ def unknown(reason: str, *missing: str) -> Answer:
 def inapplicable(reason: str) -> Answer:
     """Return the answer if the question has no meaning for the run, whatever else it logged."""
     return Answer(UNKNOWN, reason=reason, applies=False)
-
-
-def above(observed: float, limit: float) -> float:
-    """Return how far above a limit something is, in doublings: 1 at twice the limit, 0 at it, -1 at half of it.
-
-    What is not above 0 is as far below the limit as can be, and anything else as far above a limit of 0.
-    """
-    if math.isnan(observed) or observed <= 0:
-        return -FARTHEST
-    if limit <= 0 or math.isinf(observed):
-        return FARTHEST
-    return max(-FARTHEST, min(FARTHEST, math.log2(observed) - math.log2(limit)))
-
-
-def beyond(observed: float, limit: float) -> float:
-    """Return how far above a limit something is, as `above`; what is exactly at the limit is not beyond it."""
-    return above(observed, limit) if observed > limit else min(above(observed, limit), -TINY)
-
-
-def below(observed: float, limit: float) -> float:
-    """Return how far below a limit something is, in doublings: 1 at half of the limit, 0 at it, -1 at twice of it."""
-    return -above(observed, limit)
-
-
-def whether(holds: bool) -> float:
-    """Return the strength of something that either holds or does not."""
-    return FARTHEST if holds else -FARTHEST

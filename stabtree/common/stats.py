@@ -86,8 +86,7 @@ def row_medians(values: Floats | Ints) -> Floats:
 def running_medians(values: Floats, rows: int) -> Floats:
     """Return the median of each `rows` neighbours: (n,) -> (n - rows + 1,).
 
-    A wide window moves in steps of a part of its width, and its median holds until the next: of each row it would take
-    the square of the time.
+    A wide window moves in steps of a part of its width: of each row it would take the square of the time.
     """
     found, by = np.empty(len(values) - rows + 1), max(rows // STEPS_OF_WINDOW, 1)
     for begin in range(0, len(found), PART):

@@ -6,11 +6,11 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common import shared
-from stabtree.common.answer import FARTHEST, TINY, Evidence, above
+from stabtree.common.answer import Evidence
 from stabtree.common.figures import MOST, against, as_share, figure
 from stabtree.common.lazy import np
 from stabtree.common.passes import remembered, rows_before
-from stabtree.common.shared import FACTOR, FACTOR_LARGE, FACTOR_SMALL, SHARE_HALF, SHARE_SOME
+from stabtree.common.shared import FACTOR, FACTOR_LARGE, FACTOR_SMALL, FARTHEST, SHARE_HALF, SHARE_SOME, TINY, above
 from stabtree.common.stats import (
     BLOCK_SAMPLE,
     MEDIAN_ERROR,

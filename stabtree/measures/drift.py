@@ -6,11 +6,11 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common import shared
-from stabtree.common.answer import YES, Answer, Evidence, above, beyond, measured, unknown, whether
+from stabtree.common.answer import YES, Answer, Evidence, measured, unknown
 from stabtree.common.figures import against, figure
 from stabtree.common.lazy import np
 from stabtree.common.passes import increases, remembered, rows_before, rows_upto
-from stabtree.common.shared import FACTOR_SMALL
+from stabtree.common.shared import FACTOR_SMALL, above, beyond, whether
 from stabtree.common.stats import (
     MEDIAN_ERROR,
     NEARLY_ZERO,

@@ -6,26 +6,12 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common import shared
-from stabtree.common.answer import (
-    FARTHEST,
-    NO,
-    TINY,
-    YES,
-    Answer,
-    Evidence,
-    above,
-    below,
-    beyond,
-    inapplicable,
-    measured,
-    unknown,
-    whether,
-)
+from stabtree.common.answer import NO, YES, Answer, Evidence, inapplicable, measured, unknown
 from stabtree.common.endings import FINISHED, ending_of
 from stabtree.common.figures import against, as_factor, figure
 from stabtree.common.lazy import np
 from stabtree.common.passes import remembered, rows_before
-from stabtree.common.shared import FACTOR, FACTOR_LARGE, FACTOR_SMALL, NOISE_TIMES, ROWS_SHORT, SHARE_SOME
+from stabtree.common.shared import FARTHEST, ROWS_SHORT, above, below, beyond, whether
 from stabtree.common.stats import (
     MEDIAN_ERROR,
     NORMAL_MAD,
@@ -120,10 +106,10 @@ def overshoots(context: Context, loss: Series, *, factor: float, rows: Count = R
     first = float(values[0])
     if context.restless or lowest(loss) < 0:
         return inapplicable(context.restless or "the loss goes below 0, where multiples mean nothing")
-    if len(values) <= rows or FACTOR_LARGE * first <= middle(loss) or first <= 0:
+    if len(values) <= rows or shared.FACTOR_LARGE * first <= middle(loss) or first <= 0:
         return inapplicable(f"the loss begins at {figure(first)}, too small for multiples to mean much")
-    before, after = (np.log(np.maximum(some, TINY)) for some in neighbours(values))
-    first *= math.exp(NOISE_TIMES * scatter(after - before))
+    before, after = (np.log(np.maximum(some, shared.TINY)) for some in neighbours(values))
+    first *= math.exp(shared.NOISE_TIMES * scatter(after - before))
     peak = highest_row(loss)
     # Where the highest level is, more than half of the rows are high: of a long series only these are looked at.
     high = highest_rows(values, TOP)
@@ -136,7 +122,7 @@ def overshoots(context: Context, loss: Series, *, factor: float, rows: Count = R
     if values[peak] <= factor * first:
         text += f", {as_factor(float(values[peak]) / first)} its start (limit {factor:g}×)"
         small = Evidence(text, "loss", where, values[peak] / first, factor)
-        return Answer(NO, (small,), strength=min(above(level / first, factor), -TINY))
+        return Answer(NO, (small,), strength=min(above(level / first, factor), -shared.TINY))
     text += f"; the median of {rows} rows reaches {against(level / first, factor)}× its start (limit {factor:g}×), "
     text += f"from step {int(steps[at]):,} on"
     climbed = (Evidence(text, "loss", (*where, int(steps[at])), level / first, factor),)
@@ -153,8 +139,8 @@ def loses_progress(
     rise: Rise | Absent | Unknown,
     *,
     share: float,
-    factor: float = FACTOR_SMALL,
-    noise_factor: float = FACTOR,
+    factor: float = shared.FACTOR_SMALL,
+    noise_factor: float = shared.FACTOR,
 ) -> Answer:
     """Has the loss lost most of what it had gained, counted in factors?
 
@@ -184,7 +170,7 @@ def loses_progress(
     text += f"; {against(ended, share, '.0%')} of the gain is lost (limit {share:.0%})" if ended > 0 else ""
     if ended >= share and times < noise_factor:
         text += ", within its scatter"
-    far = lost > gained + math.log(FACTOR)
+    far = lost > gained + math.log(shared.FACTOR)
     brief = "risen far above where it began" if far else "risen back most of the way it fell"
     found = (Evidence(text, "loss", (int(steps[starts[low]]), int(steps[starts[last]])), ended, share, brief),)
     strength = min(beyond(ended, share), beyond(lost, noise_factor * noise), beyond(lost, math.log(factor)))
@@ -226,7 +212,7 @@ class Gain(NamedTuple):
     @property
     def seen(self) -> float:
         """How strongly the fall exceeds its error."""
-        return above(self.fall, NOISE_TIMES * self.error)
+        return above(self.fall, shared.NOISE_TIMES * self.error)
 
 
 @measure(
@@ -298,9 +284,9 @@ def _ends(run: Run, lr: Series | None) -> tuple[Evidence, ...]:
         return (Evidence(f"all planned steps are done, the last is {last:,}", "", (last,)),)
     if lr is not None and len(rates := finite(lr)[1]):
         peak, end = highest(lr), float(rates[-1])
-        if end <= SHARE_SOME * peak:
+        if end <= shared.SHARE_SOME * peak:
             text = f"the learning rate has come down from {figure(peak)} to {figure(end)}"
-            return (Evidence(text, "lr", (last,), end, SHARE_SOME * peak),)
+            return (Evidence(text, "lr", (last,), end, shared.SHARE_SOME * peak),)
     said = next((line for line in run.lines if ending_of(line.text) == FINISHED), None)
     return (Evidence(f"line {said.line:,}: {said.text}"),) if said else ()
 
@@ -319,7 +305,7 @@ def _unbounded(loss: Series) -> Evidence | None:
     steps, values = finite(loss)
     first, last, named = float(values[0]), float(values[-1]), set(words(loss.origin))
     positive = bool(named & NEVER_NEGATIVE) or {"cross", "entropy"} <= named
-    if last > (-SHARE_SOME if positive else -NATS * max(1.0, abs(first))):
+    if last > (-shared.SHARE_SOME if positive else -NATS * max(1.0, abs(first))):
         return None
     brief = f"{figure(first)} to {figure(last)}" + f", and no {loss.origin} can be below 0" * positive
     return Evidence(f"the loss falls from {brief}", "loss", (int(steps[0]), int(steps[-1])), last, brief=brief)
@@ -332,7 +318,7 @@ def _gain(before: Floats, after: Floats, series: Series) -> Gain:
     if falls_by_turns(values):
         noise = min(noise, scatter(values[2:] - values[:-2]))
     error = MEDIAN_ERROR * noise * (1 / len(before) + 1 / len(after)) ** 0.5
-    later = values[rows_before(steps, steps[0] + SHARE_SOME * (steps[-1] - steps[0])) :]
+    later = values[rows_before(steps, steps[0] + shared.SHARE_SOME * (steps[-1] - steps[0])) :]
     return Gain(median(before), median(after), error, span(values), span(later))
 
 
@@ -368,9 +354,9 @@ def _late_evidence(name: str, gain: Gain, limit: float) -> Evidence:
 def _learned_text(name: str, gain: Gain) -> Evidence:
     """Describe that a series ends about where it began."""
     text = f"{name} goes from {figure(gain.first, 4)} to {figure(gain.last, 4)}, within its scatter of "
-    text += figure(NOISE_TIMES * gain.error, 2)
+    text += figure(shared.NOISE_TIMES * gain.error, 2)
     brief = f"{figure(gain.first)} to {figure(gain.last)}"
-    return Evidence(text, name, (), gain.fall, NOISE_TIMES * gain.error, brief)
+    return Evidence(text, name, (), gain.fall, shared.NOISE_TIMES * gain.error, brief)
 
 
 @measure(source="https://github.com/soumith/ganhacks, track failures early")

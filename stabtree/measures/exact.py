@@ -5,22 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stabtree.common import shared
-from stabtree.common.answer import (
-    FARTHEST,
-    NO,
-    Answer,
-    Evidence,
-    above,
-    below,
-    inapplicable,
-    measured,
-    unknown,
-    whether,
-)
+from stabtree.common.answer import NO, Answer, Evidence, inapplicable, measured, unknown
 from stabtree.common.figures import against, figure
 from stabtree.common.lazy import np
 from stabtree.common.passes import changes, rows_at_end, stretches_of
-from stabtree.common.shared import ROWS_LONG, ROWS_SHORT
+from stabtree.common.shared import FARTHEST, ROWS_LONG, ROWS_SHORT, above, below, whether
 from stabtree.common.stats import SOME, median, resolution, row_medians
 from stabtree.measures.registry import Count, finite, highest, lowest, measure
 from stabtree.measures.start import guess, may_be_zero

@@ -6,23 +6,11 @@ from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from stabtree.common import shared
-from stabtree.common.answer import (
-    FARTHEST,
-    NO,
-    UNKNOWN,
-    YES,
-    Answer,
-    Evidence,
-    above,
-    below,
-    inapplicable,
-    measured,
-    unknown,
-    whether,
-)
+from stabtree.common.answer import NO, UNKNOWN, YES, Answer, Evidence, inapplicable, measured, unknown
 from stabtree.common.figures import against, figure
 from stabtree.common.lazy import np
 from stabtree.common.passes import broken_rows, extremes, rows_at_end
+from stabtree.common.shared import FARTHEST, above, below, whether
 from stabtree.common.stats import LARGEST, SAMPLE, blocks, ends_and_trend, kendall_z, median, running_medians
 from stabtree.measures.movers import suffers
 from stabtree.measures.registry import UNGROUPED, Count, Groups, finite, lowest, measure, paired, seen

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stabtree.common import shared
-from stabtree.common.answer import NO, Answer, Evidence, above, measured, unknown, whether
+from stabtree.common.answer import NO, Answer, Evidence, measured, unknown
 from stabtree.common.figures import against, figure
 from stabtree.common.lazy import np
 from stabtree.common.passes import stretches_of
+from stabtree.common.shared import above, whether
 from stabtree.common.stats import LARGEST, blocks, median, medians_of_three
 from stabtree.measures.registry import Count, finite, measure, paired
 

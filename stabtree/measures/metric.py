@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from stabtree.common import shared
-from stabtree.common.answer import FARTHEST, NO, YES, Answer, Evidence, above, below, measured, unknown, whether
+from stabtree.common.answer import NO, YES, Answer, Evidence, measured, unknown
 from stabtree.common.figures import against, as_factor, figure
 from stabtree.common.lazy import np
 from stabtree.common.passes import rows_upto
+from stabtree.common.shared import FARTHEST, above, below, whether
 from stabtree.common.stats import (
     NORMAL_MAD,
     blocks,

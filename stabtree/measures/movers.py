@@ -7,11 +7,11 @@ from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from stabtree.common import shared
-from stabtree.common.answer import FARTHEST, Evidence
+from stabtree.common.answer import Evidence
 from stabtree.common.figures import figure
 from stabtree.common.lazy import np
 from stabtree.common.passes import broken_rows, last_sound_row, row_of, rows_before
-from stabtree.common.shared import FACTOR_LARGE, ROWS_LONG, ROWS_SHORT, SHARE_HALF
+from stabtree.common.shared import FACTOR_LARGE, FARTHEST, ROWS_LONG, ROWS_SHORT, SHARE_HALF
 from stabtree.common.stats import (
     median,
     medians_of_three,

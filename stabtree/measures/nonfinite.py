@@ -7,23 +7,11 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from stabtree.common.answer import (
-    FARTHEST,
-    LIKELY,
-    NO,
-    POSSIBLE,
-    YES,
-    Answer,
-    Evidence,
-    above,
-    inapplicable,
-    unknown,
-    whether,
-)
+from stabtree.common.answer import LIKELY, NO, POSSIBLE, YES, Answer, Evidence, inapplicable, unknown
 from stabtree.common.figures import figure
 from stabtree.common.lazy import np
 from stabtree.common.passes import broken_rows, row_of, rows_before, rows_upto
-from stabtree.common.shared import FACTOR_LARGE, ROWS_LONG, ROWS_SHORT, SHARE_MOST
+from stabtree.common.shared import FACTOR_LARGE, FARTHEST, ROWS_LONG, ROWS_SHORT, SHARE_MOST, above, whether
 from stabtree.common.stats import interval, median, stretches
 from stabtree.common.text import first_few, in_words
 from stabtree.measures.batches import broken_ranks

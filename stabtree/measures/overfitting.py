@@ -5,25 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stabtree.common import shared
-from stabtree.common.answer import (
-    FARTHEST,
-    LIKELY,
-    NO,
-    POSSIBLE,
-    YES,
-    Answer,
-    Evidence,
-    above,
-    below,
-    inapplicable,
-    measured,
-    unknown,
-    whether,
-)
+from stabtree.common.answer import LIKELY, NO, POSSIBLE, YES, Answer, Evidence, inapplicable, measured, unknown
 from stabtree.common.figures import against, as_factor, as_share, figure
 from stabtree.common.lazy import np
 from stabtree.common.passes import rows_before
-from stabtree.common.shared import NOISE_TIMES
+from stabtree.common.shared import FARTHEST, NOISE_TIMES, above, below, whether
 from stabtree.common.stats import change_noise, interval, median, unsure
 from stabtree.context.model import LANGUAGE, PREFERENCE
 from stabtree.measures.curve import NORMAL_90, leaves, line, turn_of

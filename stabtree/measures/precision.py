@@ -5,23 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stabtree.common import shared
-from stabtree.common.answer import (
-    FARTHEST,
-    LIKELY,
-    NO,
-    YES,
-    Answer,
-    Evidence,
-    above,
-    beyond,
-    measured,
-    unknown,
-    whether,
-)
+from stabtree.common.answer import LIKELY, NO, YES, Answer, Evidence, measured, unknown
 from stabtree.common.figures import figure
 from stabtree.common.lazy import np
 from stabtree.common.passes import broken_rows, rows_before
-from stabtree.common.shared import ROWS_SHORT
+from stabtree.common.shared import FARTHEST, ROWS_SHORT, above, beyond, whether
 from stabtree.common.stats import interval, is_counter, median, stretches, true_at_end
 from stabtree.measures.movers import Break, storm_start, suffers
 from stabtree.measures.progress import FELL, SMALLEST

@@ -6,9 +6,10 @@ import re
 from typing import TYPE_CHECKING
 
 from stabtree.common import shared
-from stabtree.common.answer import NO, Answer, Evidence, above, below, inapplicable, measured, whether
+from stabtree.common.answer import NO, Answer, Evidence, inapplicable, measured
 from stabtree.common.figures import figure
 from stabtree.common.lazy import np
+from stabtree.common.shared import above, below, whether
 from stabtree.common.stats import MEDIAN_ERROR, blocks, change_noise, kendall_z, median, true_at_end
 from stabtree.measures.registry import Groups, finite, measure
 from stabtree.measures.traces import text_or_not

@@ -9,11 +9,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from stabtree.common import shared
-from stabtree.common.answer import FARTHEST, TINY, Evidence, above
+from stabtree.common.answer import Evidence
 from stabtree.common.figures import deviations
 from stabtree.common.lazy import np
 from stabtree.common.passes import remembered, row_of, rows_before, rows_upto
-from stabtree.common.shared import FACTOR, FACTOR_SMALL, ROWS_SHORT, SHARE_HALF
+from stabtree.common.shared import FACTOR, FACTOR_SMALL, FARTHEST, ROWS_SHORT, SHARE_HALF, TINY, above
 from stabtree.common.stats import NORMAL_99, change_noise, interval, median, quantiles, running_medians, span
 from stabtree.measures.registry import Absent, Count, Unknown, finite, measure
 from stabtree.measures.scores import (

@@ -6,11 +6,11 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from stabtree.common import shared
-from stabtree.common.answer import FARTHEST, LIKELY, NO, UNKNOWN, YES, Answer, Evidence, above, unknown, whether
+from stabtree.common.answer import LIKELY, NO, UNKNOWN, YES, Answer, Evidence, unknown
 from stabtree.common.figures import against, as_factor, deviations, figure
 from stabtree.common.lazy import np
 from stabtree.common.passes import rows_before, rows_upto
-from stabtree.common.shared import LEVELS, ROWS_LONG, ROWS_SHORT, SHARE_HALF, SHARE_MOST, SHARE_SOME
+from stabtree.common.shared import FARTHEST, ROWS_SHORT, above, whether
 from stabtree.common.stats import interval, median, running_medians
 from stabtree.measures.registry import Count, Unknown, finite, measure
 from stabtree.measures.scores import many_spikes
@@ -78,7 +78,7 @@ def spike_recovers(
     batches: Batches | Unknown,
     *,
     late_counts: bool,
-    open_share: float = SHARE_HALF,
+    open_share: float = shared.SHARE_HALF,
     climb_rows: Count = 2,
 ) -> Answer:
     """Does the loss come back after the worst spike?
@@ -134,7 +134,7 @@ def _climbs(steps: Ints, values: Floats) -> Answer | None:
     after = values[rows_before(steps, left.first_bad_step) :]
     low, end = float(values.min()), median(after[-ROWS_SHORT:])
     beyond = float(after.max()) - low > shared.FACTOR_SMALL * (end - low)  # a row that the climb does not reach
-    if len(after) < ROWS_LONG or beyond or median(after[:ROWS_SHORT]) > (low + end) / 2:
+    if len(after) < shared.ROWS_LONG or beyond or median(after[:ROWS_SHORT]) > (low + end) / 2:
         return None
     text = f"the loss climbs row by row from step {left.first_bad_step:,} on: a slow rise, not a spike"
     return Answer("climbs", (Evidence(text, "loss", (left.first_bad_step, int(steps[-1]))),))
@@ -223,7 +223,7 @@ def _lr_jumps_at_spike(run: Run, spike: Spike, lr: Series, *, lr_factor: float, 
         return Answer(NO, (Evidence(text, "lr", (step,), jump, allowed),), contrary=every)
     schedule = str(run.setting("lr_schedule") or "")
     planned = next((word for word in CYCLIC if word in schedule.lower()), "")
-    if planned or (not lr_falls and values[row] <= (1 + SHARE_SOME) * values[:row].max()):
+    if planned or (not lr_falls and values[row] <= (1 + shared.SHARE_SOME) * values[:row].max()):
         by = f"the schedule is {schedule!r}" if planned else "back to a rate that the run had before"
         planned_text = f"lr jumps ×{figure(jump)} at step {step:,} as planned: {by}"
         return Answer(NO, (Evidence(planned_text, "lr", (step,), jump, lr_factor),))
@@ -427,13 +427,13 @@ def _weight(
     found = Evidence(text, "loss", (top.step, top.peak_step), times, start_factor)
     rare = min(above(limit, expected), above(share, far_share))
     high, slow = above(times, start_factor), above(took, limit_steps)
-    huge = min(high, above(top.peak, shared.FACTOR_HUGE * max(start, float(np.quantile(values, SHARE_MOST)))))
+    huge = min(high, above(top.peak, shared.FACTOR_HUGE * max(start, float(np.quantile(values, shared.SHARE_MOST)))))
     # A constant loss covers nothing, so any jump exceeds that.
-    whole = above(share, SHARE_MOST) if spike.covered > 0 else -above(1.0, 0.0)
+    whole = above(share, shared.SHARE_MOST) if spike.covered > 0 else -above(1.0, 0.0)
     # However small each is: so many are no accident, and neither are so many rows above the level.
     many = [one for one in many_spikes(loss) if one.step >= spike.search.spikes[0].step]
     rows_lost = sum(recovery.rows or 1 for recovery in many)
-    lasting = min(above(len(many), shared.FACTOR), above(rows_lost, SHARE_SOME * len(values)))
-    costs = max(above(len(many), LEVELS / 2), lasting)
+    lasting = min(above(len(many), shared.FACTOR), above(rows_lost, shared.SHARE_SOME * len(values)))
+    costs = max(above(len(many), shared.LEVELS / 2), lasting)
     beyond = max(huge, min(high, slow), min(rare, max(high, slow, whole, costs)))
     return rare, beyond, (height, found)

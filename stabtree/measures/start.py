@@ -6,21 +6,11 @@ import math
 from typing import TYPE_CHECKING
 
 from stabtree.common import shared
-from stabtree.common.answer import (
-    FARTHEST,
-    YES,
-    Answer,
-    Evidence,
-    above,
-    below,
-    inapplicable,
-    measured,
-    unknown,
-    whether,
-)
+from stabtree.common.answer import YES, Answer, Evidence, inapplicable, measured, unknown
 from stabtree.common.figures import against, as_share, figure
 from stabtree.common.lazy import np
 from stabtree.common.passes import extremes, rows_upto
+from stabtree.common.shared import FARTHEST, above, below, whether
 from stabtree.common.stats import LARGEST, NEARLY_ZERO, NORMAL_99, median
 from stabtree.context import model
 from stabtree.context.find import FIRST_STEPS, MIN_UNTRAINED, guesses_between_two

@@ -8,25 +8,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec.structs import replace
 
 from stabtree.common import shared
-from stabtree.common.answer import (
-    FARTHEST,
-    LIKELY,
-    NO,
-    POSSIBLE,
-    TINY,
-    YES,
-    Answer,
-    Evidence,
-    above,
-    below,
-    measured,
-    unknown,
-    whether,
-)
+from stabtree.common.answer import LIKELY, NO, POSSIBLE, YES, Answer, Evidence, measured, unknown
 from stabtree.common.figures import against, figure
 from stabtree.common.lazy import np
 from stabtree.common.passes import never_falls, rows_before, rows_upto
-from stabtree.common.shared import ROWS_LONG, TREND_Z
+from stabtree.common.shared import FARTHEST, ROWS_LONG, TINY, TREND_Z, above, below, whether
 from stabtree.common.stats import median, resolution, stretches
 from stabtree.context import model
 from stabtree.measures.registry import Count, finite, highest, highest_row, lowest, measure, number

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec.structs import replace
 
-from stabtree.common.answer import FARTHEST, UNKNOWN
+from stabtree.common.answer import UNKNOWN
 from stabtree.common.errors import StabtreeError
+from stabtree.common.shared import FARTHEST
 from stabtree.diagnosis.walk import answering
 from stabtree.measures import measure_named
 from stabtree.tree.model import Severity
