@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from stabtree.common.lazy import np
-from stabtree.common.passes import extremes, never_falls
+from stabtree.common.passes import extremes, increases, never_falls
 from stabtree.common.shared import (
     FACTOR,
     FACTOR_LARGE,
@@ -241,6 +241,7 @@ def find_gaps(
     are the columns of held-out data that no metric was read from.
     """
     gaps: list[Gap] = []
+    distinct = increases(steps)  # of a million steps, to make them distinct takes longer than to read them
     for metric in WATCHED:
         column, logged = metrics.get(metric), series.get(metric)
         if column is None or column.logged is None or column.sporadic or logged is None or len(logged) < ROWS_SHORT:
@@ -256,8 +257,8 @@ def find_gaps(
         for evaluation in evaluations:
             other |= evaluation.mask
         lacking = ~column.logged if column.garbled is None else ~(column.logged | column.garbled)
-        busy, due = (np.setdiff1d(steps[rows & lacking], logged.steps) for rows in (training, beside_rate))
-        quiet = np.setdiff1d(steps[(training | ~other) & lacking], logged.steps)
+        silent = (steps[rows & lacking] for rows in (training, beside_rate, training | ~other))
+        busy, due, quiet = (np.setdiff1d(one, logged.steps, assume_unique=distinct) for one in silent)
         gaps += _gaps(metric, logged.steps, (busy, due, quiet))
     gaps += _missed_evaluations(series)
     every = max((one.steps for one in series.values()), key=len, default=steps[:0])

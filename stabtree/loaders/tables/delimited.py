@@ -445,7 +445,8 @@ class _Body(Struct):
             if "," in text and self.layout.comma != "decimal":
                 return []
             text = text.replace(",", ".").replace(self.layout.delimiter, ",")
-        return parse_numbers(text)
+        # Of several empty cells in a row, the first replacement finds every other one.
+        return parse_numbers(f",{text},".replace(",,", ",null,").replace(",,", ",null,")[1:-1])
 
     def _add_lines(self, text: str, blocks: Iterator[str]) -> None:
         """Read lines one by one; of a quote that is open near the end, also those of the next block."""
