@@ -18,7 +18,7 @@ from stabtree.loaders.assemble.course import without_filler
 from stabtree.loaders.assemble.steps import MAX_STEP, Steps, from_column, of_role, settle, steps_of, whole_steps
 from stabtree.loaders.source import NAME_METRICS, naming_a_loss
 from stabtree.metrics.metric import Role
-from stabtree.metrics.names import AXES, EPOCH, NAMELESS, PHASE, RUN, SHOWN, STEP, Names, check_columns, part_of
+from stabtree.metrics.names import AXES, NAMELESS, PHASE, RUN, SHOWN, STEP, Names, check_columns, part_of
 from stabtree.metrics.role import DENSER, FAR_MORE, UNKNOWN, describe_name
 from stabtree.metrics.table import by_name, is_time, normalize, words
 from stabtree.run import ColumnUse, FileUse
@@ -79,7 +79,7 @@ def to_rows(table: Table, names: Names, *, alone: bool = True) -> MetricRows:
     if table.counter and names.role(table.counter) not in AXES:  # it counts the rows, whatever its name
         names = replace(names, step_column=table.counter)
     steps = steps_of(table, names)
-    table = without_filler(table, steps.values, next((column for _, column in of_role(table, EPOCH, names)), None))
+    table = without_filler(table, steps.values)
     table, names, summed, derived = with_derived(table, names.spelled_as_in(table.columns))
     choice = choose(table, names, alone=alone)
     if not choice.enough and not table.ended_in_error:

@@ -14,7 +14,6 @@ from stabtree.common.passes import extremes, increases, never_falls
 from stabtree.common.shared import (
     FACTOR,
     FACTOR_LARGE,
-    FACTOR_SMALL,
     ROWS_LONG,
     ROWS_SHORT,
     SHARE_HALF,
@@ -118,12 +117,12 @@ def history(steps: Ints, carries: Bools, broken: Bools) -> History:
     return History(unless_all(keep), tuple(resumes), tuple(notes))
 
 
-def without_filler(table: Table, steps: Ints, epochs: Column | None) -> Table:
+def without_filler(table: Table, steps: Ints) -> Table:
     """Take a NaN for an empty cell where its column was not due to be measured, and note when it was due.
 
     Frames and arrays need a value in every row: a column that is measured now and then holds NaN in between. When it
     was due follows from the rows that hold a number. A NaN in such a row stays, and so does every NaN of a column whose
-    rows follow no rule. `steps` and `epochs` are those of the rows.
+    rows follow no rule. `steps` are those of the rows.
     """
     columns = {name: column for name, column in table.columns.items() if column and not column.coded}
     broken = {name: column for name, column in columns.items() if not extremes(column).finite}
@@ -147,7 +146,6 @@ def without_filler(table: Table, steps: Ints, epochs: Column | None) -> Table:
             layouts = chain(
                 _apart(logged, rows, kinds),
                 _periods(steps, logged, rows),
-                _epochs(epochs, rows),
                 ((f"where {clean(one, 40)} is", other, logged, 0.0) for one, other in sure.items() if name not in sure),
             )
             found[key] = next((one for one in layouts if _fits(logged, rows, one)), None)
@@ -182,40 +180,18 @@ def _apart(logged: Bools, rows: Bools, kinds: Sequence[tuple[str, Bools]]) -> It
 
 
 def _periods(steps: Ints, logged: Bools, rows: Bools) -> Iterator[Layout]:
-    """Yield the rows that are due every so many steps, or a row later; the ends of the log may be measured besides."""
-    at, own = np.unique(steps[logged]), np.unique(steps[rows])
+    """Yield the rows that are due every so many steps; the first and the last step may be measured besides."""
+    own = np.unique(steps[rows])
     if len(own) < 2:
         return
-    apart, gaps = median(np.diff(at)), np.diff(own)
-    lengths, counts = np.unique(gaps, return_counts=True)
-    usual_gaps = gaps[gaps <= FACTOR_SMALL * median(gaps)]
-    for usual, slack in ((float(lengths[np.argmax(counts)]), 0.0), (float(usual_gaps.mean()), apart)):
-        turns = np.maximum(1, np.rint(gaps / usual))
-        fits = np.abs(gaps - turns * usual) <= slack
-        inner = slice(int(own[0] == at[0] and not fits[0]), len(fits) - int(own[-1] == at[-1] and not fits[-1]))
-        if usual < 2 * apart or not fits[inner].any() or np.mean(fits[inner]) < SHARE_MOST:
-            continue
-        # A stretch may lack the numbers of some turns; behind the last number all do.
-        lengths_of_turn = np.append(np.where(fits, gaps / turns, np.inf), gaps[fits & (turns == 1)].max(initial=usual))
-        stretch = np.searchsorted(own, steps, side="right") - 1
-        turn, late = np.divmod(steps - own[np.maximum(stretch, 0)], lengths_of_turn[np.maximum(stretch, 0)])
-        missed = (stretch >= 0) & (turn >= 1) & (turn < np.append(turns, np.inf)[stretch]) & (late < max(slack, 0.5))
-        first, last = own[inner.start], own[inner.stop]
-        # The first number tells nothing of the period, unless it stands at the end of the first one.
-        whole = first + apart - at[0] == usual
-        of = (whole | (steps > first)) & ((last < own[-1]) <= (steps != own[-1]))
-        free = math.log(usual / apart) + math.log(FACTOR) * np.count_nonzero(fits) * bool(slack)
-        yield f"every {usual:,.4g} steps", missed | np.isin(steps, own), of, free
-
-
-def _epochs(epochs: Column | None, rows: Bools) -> Iterator[Layout]:
-    """Yield the last rows of the epochs, or the first ones, from the first number on."""
-    if epochs is None or not extremes(epochs).finite:
-        return
-    turns = np.diff(np.floor(epochs.values)) != 0
-    since = np.arange(len(rows)) >= np.argmax(rows)
-    yield "at the end of each epoch", np.append(turns, False), since, 0.0
-    yield "at the beginning of each epoch", np.append([False], turns), since, 0.0
+    apart = median(np.diff(np.unique(steps[logged])))
+    lengths, counts = np.unique(np.diff(own), return_counts=True)
+    usual = int(lengths[np.argmax(counts)])
+    phases, counts = np.unique(own % usual, return_counts=True)
+    due = steps % usual == phases[np.argmax(counts)]
+    if usual >= 2 * apart:
+        of = (steps > own[0]) & (due | (steps != own[-1]))
+        yield f"every {usual:,} steps", due, of, math.log(usual / apart)
 
 
 def _missed_evaluations(series: Mapping[str, Series]) -> Iterator[Gap]:

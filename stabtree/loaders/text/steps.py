@@ -98,21 +98,12 @@ def from_bar(done: Floats, total: Floats) -> Floats | None:
     at = done[known]
     gaps = np.diff(at) / np.diff(known)
     usual = median(gaps)
-    if usual > 0 and np.count_nonzero(gaps == usual) >= MIN_SHARE * len(gaps) - 1:
-        steps = np.round(np.interp(np.arange(count), known, at))
-        after = np.arange(known[-1] + 1, count)
-        steps[after] = at[-1] + usual * (after - known[-1])
-        return steps
-    # A bar that was written to another stream lags behind by less than the distance of two rows.
-    each = round(float(at[-1] - at[0]) / int(known[-1] - known[0]))
-    if each < 1:
+    if usual <= 0 or np.count_nonzero(gaps == usual) < MIN_SHARE * len(gaps) - 1:
         return None
-    steps = np.round(each * (median(np.ceil(at / each) - known) + np.arange(count)))
-    lags = steps[known] - at
-    fits = (lags >= 0) & (lags <= each)
-    if fits.mean() >= MIN_SHARE and steps[0] >= 0:
-        return steps
-    return None
+    steps = np.round(np.interp(np.arange(count), known, at))
+    after = np.arange(known[-1] + 1, count)
+    steps[after] = at[-1] + usual * (after - known[-1])
+    return steps
 
 
 def separate_summaries(
