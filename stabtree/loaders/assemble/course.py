@@ -181,10 +181,10 @@ def _apart(logged: Bools, rows: Bools, kinds: Sequence[tuple[str, Bools]]) -> It
 
 def _periods(steps: Ints, logged: Bools, rows: Bools) -> Iterator[Layout]:
     """Yield the rows that are due every so many steps; the first and the last step may be measured besides."""
-    own = np.unique(steps[rows])
+    at, own = np.unique(steps[logged]), np.unique(steps[rows])
     if len(own) < 2:
         return
-    apart = median(np.diff(np.unique(steps[logged])))
+    apart = median(np.diff(at))
     lengths, counts = np.unique(np.diff(own), return_counts=True)
     usual = int(lengths[np.argmax(counts)])
     phases, counts = np.unique(own % usual, return_counts=True)
