@@ -197,9 +197,7 @@ def _at_start(evidence: Counted, back: list[int]) -> list[int]:
         wider = after > LATE * before and axis[row] <= LATE * after
         if axis[row] > axis[begin] and not wider:
             continue
-        ahead, last, again = axis[row + 1 : row + 3], axis[row - 1], axis[row : 2 * row - stretch + INTERVAL_ROWS]
-        if ((ahead > last) & (ahead <= last + 2 * before) & (ahead - axis[row] > 3 * before)).any():
-            continue  # a stray row or two, after which the count goes on
+        again = axis[row : 2 * row - stretch + INTERVAL_ROWS]
         if axis[row] != axis[begin] and not np.isin(axis[stretch:row], again).any():
             continue  # rows that are merely out of order repeat no step
         late = axis[begin] > LATE * (before or after or 1.0)
@@ -276,8 +274,6 @@ def classify(evidence: Counted) -> Runs:
     if len(starts) > MAX_RUNS and not regular:
         return Runs(meaning=f"starts again {len(starts):,}×, too often for runs: rows out of order, {GUESS}")
     votes = _votes(evidence, stretches, regular=regular)
-    if not votes:
-        return Runs(meaning=f"goes back in the last row alone = a row out of order, {GUESS}")
     fresh, on = sum(vote > 0 for vote in votes.values()), sum(vote < 0 for vote in votes.values())
     other = 1 if fresh >= on else -1
     why = "the loss goes on" if on >= fresh else "the loss is back at its first level"
@@ -309,7 +305,7 @@ def _is_regular(evidence: Counted, stretches: list[int]) -> bool:
 
 
 def _votes(evidence: Counted, stretches: list[int], *, regular: bool) -> dict[int, int]:
-    """Return the vote on each restart; none on a last row alone that is not back at the first level."""
+    """Return the vote on each restart."""
     axis, begin = evidence.axis, 0
     votes: dict[int, int] = {}
     lasts, counts = np.unique(axis[np.array(stretches[1:]) - 1], return_counts=True)
@@ -320,8 +316,7 @@ def _votes(evidence: Counted, stretches: list[int], *, regular: bool) -> dict[in
         # many steps as elsewhere.
         if vote == -1 and axis[row - 1] not in full:
             vote = 0
-        if vote > 0 or row + 1 < len(axis):
-            votes[row] = vote
+        votes[row] = vote
         if vote > 0 or (not vote and not regular):
             begin = row
     return votes
@@ -332,8 +327,6 @@ def _vote(evidence: Counted, begin: int, stretch: int, row: int, end: int) -> in
     vote = 0
     for level in evidence.outcomes:
         vote = level.vote(begin, stretch, row, end)
-        if vote <= 0 and level.vote(stretch, stretch, row, end) > 1:
-            vote = 1  # begun from the same weights as the stretch before, perhaps not from scratch
         if vote:
             break
     rate = evidence.rate.vote(begin, stretch, row, end) if evidence.rate else 0

@@ -194,19 +194,6 @@ def _periods(steps: Ints, logged: Bools, rows: Bools) -> Iterator[Layout]:
         yield f"every {usual:,} steps", due, of, math.log(usual / apart)
 
 
-def _missed_evaluations(series: Mapping[str, Series]) -> Iterator[Gap]:
-    """Yield the evaluations at even intervals that were due up to the last step of training, and never came."""
-    end = max((int(one.steps[-1]) for name, one in series.items() if name not in EVALUATED), default=0)
-    for metric in EVALUATED & series.keys():
-        seen = series[metric].steps
-        apart = np.diff(seen[-ROWS_LONG:])
-        if len(seen) < ROWS_SHORT or np.ptp(apart):
-            continue
-        missing = (end - int(seen[-1])) // int(apart[0])
-        if missing >= ROWS_SHORT:
-            yield Gap(metric, int(seen[-1] + apart[0]), end, missing, at_end=True)
-
-
 def find_gaps(
     steps: Ints, metrics: Mapping[str, Column], series: Mapping[str, Series], evaluations: Sequence[Column] = ()
 ) -> tuple[Gap, ...]:
@@ -236,7 +223,6 @@ def find_gaps(
         silent = (steps[rows & lacking] for rows in (training, beside_rate, training | ~other))
         busy, due, quiet = (np.setdiff1d(one, logged.steps, assume_unique=distinct) for one in silent)
         gaps += _gaps(metric, logged.steps, (busy, due, quiet))
-    gaps += _missed_evaluations(series)
     every = max((one.steps for one in series.values()), key=len, default=steps[:0])
     apart = np.diff(every)
     at = int(np.append(apart, 0).argmax())
@@ -307,9 +293,6 @@ def _placeholder_scale(meant: SeriesByName, dtype: object) -> str:
     own = extremes(meant["loss_scale"])
     if not own.finite or own.lowest != own.highest or own.lowest not in PLACEHOLDER_SCALES:
         return ""
-    norm = meant.get("grad_norm")
-    if own.lowest == 1 and norm is not None and "loss" not in meant and not np.isfinite(norm.values).any():
-        return ""  # it is told by the lines that report an overflow
     del meant["loss_scale"]
     return f"loss_scale is {own.lowest:g} throughout, which is written where no scaler is in use: taken as not logged."
 

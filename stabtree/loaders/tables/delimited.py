@@ -55,7 +55,7 @@ QUOTED_LINES = 50  # lines that a quoted field, such as a logged sample text, ma
 # If the head holds no more lines, more are read, of up to so many characters each.
 FEW_LINES, MAX_HEAD = 10, 4 << 20
 LISTED = 5
-BLANKS = " \t'\"\0"  # what may surround the text of a cell
+BLANKS = " \t'\"\0\ufeff"  # what may surround the text of a cell
 WIDE_ROWS = 20  # each block costs a little for each column, so that one of a wide file holds many rows
 MAX_BLOCK = 8 << 20
 KEPT = 1 << 14  # characters kept of the text above, to tell a line that is cut from one that only lacks its end
@@ -343,7 +343,6 @@ class _Body(Struct):
     _tail: str = ""  # the end of the text that was read
     _builders: dict[int, ColumnBuilder] = field(default_factory=dict)
     _pending: list[tuple[int, list[str]]] = field(default_factory=list)
-    _last: tuple[str, bool] = ("", False)  # the line of the last of these, and whether it was short
 
     def built(self) -> dict[str, Column | None]:
         """Return the columns, None for those that hold text."""
@@ -513,15 +512,9 @@ class _Body(Struct):
 
     def _add_row(self, line: str, place: int, *, last: bool) -> None:
         """Add the row of a line, or count it; the last line of a file that lacks its end may be cut."""
-        if self._pending and self._last[0] == line and not last:  # as in a long run of delimiters alone
-            self._pending.append((place, self._pending[-1][1]))
-            self.skips.short += self._last[1]
-            return
         delimiter, width = self.layout.delimiter, len(self.layout.names)
         fields = split(line, delimiter)
-        if len(fields) != width and line.count('"') % 2 and line.count(delimiter) == width - 1:
-            fields = line.split(delimiter)  # what follows an open quote may be cells all the same
-        elif not any(map(str.strip, fields[width:])):
+        if not any(map(str.strip, fields[width:])):
             fields = fields[:width]
         if self._is_other_header(fields):
             names = distinct(fields)
@@ -543,23 +536,18 @@ class _Body(Struct):
             if short:
                 return
             fields[-1] = MISSING_CELL  # the others of the last line may show what broke the run
-        self._last = line, bool(short)
         self.skips.short += bool(short)
         self._pending.append((place, fields + short))
 
     def _is_other_header(self, fields: list[str]) -> bool:
-        """Return whether the fields name columns: no number among them, and many names of the header, or a counter."""
+        """Return whether the fields name columns: no number among them, and many names of the header."""
         width = len(self.layout.names)
         if not any(fields) or (len(fields) == width and numeric(fields[0])):
             return False
         words = [cell.strip(BLANKS) for cell in fields]
         titles = set(self.layout.names)
         known = sum(word in titles for word in words)
-        if known < max(len(words) / 2, min(width, 2)):  # a second table, by epoch below one by step
-            counted = any(map(self.names.counts, words))
-            if not counted or len(words) < 2 or not any(map(self.names.metric, words)):
-                return False
-        return not any(map(numeric, filter(None, words)))
+        return known >= max(len(words) / 2, min(width, 2)) and not any(map(numeric, filter(None, words)))
 
     def _last_cells(self) -> list[str]:
         """Return the last cells of the lines above the last one."""

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 MAX_OUTCOMES = 4
 BAR = "progress bar"
-ROUNDED = "The steps are printed rounded: rows are placed evenly between them."
+ROUNDED = "The steps are printed rounded: they are counted on from the exact ones before them."
 
 
 class _Log(Struct, frozen=True):

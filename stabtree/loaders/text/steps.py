@@ -38,7 +38,7 @@ SUMMED = "epoch_loss"
 
 
 def place_rounded(step: Dense, rounded: Dense) -> Dense:
-    """Return steps where some are printed as `2K`: counted on from exact ones, else spread evenly.
+    """Return steps where some are printed as `2K`: counted on from exact ones before them, else as they are.
 
     Args:
         step: of each row, (n,).
@@ -57,13 +57,7 @@ def place_rounded(step: Dense, rounded: Dense) -> Dense:
         if (np.abs(counted - printed)[first:] < units[first:]).all():
             found[at[first:]] = counted[first:]
             return Dense(found, step.logged)
-    begins = np.flatnonzero(np.diff(printed, prepend=printed[0] - 1))
-    sizes = np.diff(begins, append=len(printed))
-    apart = np.diff(printed[begins], append=printed[-1] + units[-1])
-    within = np.arange(len(printed)) - np.repeat(begins, sizes)
-    spread = np.floor(np.repeat(np.maximum(apart, 0) / sizes, sizes) * within)
-    found[at] = printed + np.where(units > 0, spread, 0.0)
-    return Dense(found, step.logged)
+    return step
 
 
 def are_samples(done: Floats, total: Floats) -> bool:
