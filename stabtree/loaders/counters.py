@@ -197,7 +197,9 @@ def _at_start(evidence: Counted, back: list[int]) -> list[int]:
         wider = after > LATE * before and axis[row] <= LATE * after
         if axis[row] > axis[begin] and not wider:
             continue
-        again = axis[row : 2 * row - stretch + INTERVAL_ROWS]
+        ahead, last, again = axis[row + 1 : row + 3], axis[row - 1], axis[row : 2 * row - stretch + INTERVAL_ROWS]
+        if ((ahead > last) & (ahead <= last + 2 * before) & (ahead - axis[row] > 3 * before)).any():
+            continue  # a stray row or two, after which the count goes on
         if axis[row] != axis[begin] and not np.isin(axis[stretch:row], again).any():
             continue  # rows that are merely out of order repeat no step
         late = axis[begin] > LATE * (before or after or 1.0)

@@ -95,8 +95,6 @@ def choose(table: Table, names: Names, *, alone: bool) -> Choice:
         kind = choice.readings.get(loss, roles.UNKNOWN).kind
         if roles.ADVERSARIAL in kinds:
             kind = roles.ADVERSARIAL
-        elif not kind and {roles.POLICY, roles.VALUE} <= kinds:
-            kind = roles.POLICY
         choice = replace(choice, kind=kind)
     return _with_measures(table, choice, loss)
 

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from stabtree.loaders.table import Column, Save, Table
 
 LISTED = 12
-# In a long table they name the series of each row.
-LABELS = frozenset(("metric", "metric_name", "key", "tag", "name", "variable", "series"))
 ITEMS = frozenset(("name", "id", "layer", "module", "block", "param", "parameter", "index", "idx"))
 MAX_EPOCHS = 100_000  # what is counted further is rows or episodes
 MAX_RANKLESS = 0.01  # a rank column with more empty cells than this does not separate ranks
@@ -245,11 +243,9 @@ def _no_column(table: Table, names: Names, role: str, name: str) -> StabtreeErro
 
 
 def _naming_a_loss(table: Table, names: Names) -> str:
-    """Return the option that reads a column of numbers as the loss; nothing where none can be, as in a long table."""
+    """Return the option that reads a column of numbers as the loss; nothing where none can be."""
     usable = [name for name, column in table.columns.items() if is_usable(column)]
     nameless = next((name for name in usable if normalize(name) == NAMELESS), "")
-    if nameless and LABELS.intersection(map(normalize, table.columns.keys() - set(usable))):
-        return ""
     if nameless:
         return f"say what it holds: --column loss={clean(nameless)}, or --column reward={clean(nameless)}"
     return naming_a_loss(usable, names)

@@ -23,8 +23,6 @@ from stabtree.common.shared import (
 from stabtree.common.stats import median, true_at_end
 from stabtree.common.text import clean
 from stabtree.loaders.table import unless_all
-from stabtree.metrics.metric import Role
-from stabtree.metrics.role import HIGHER, describe_name
 from stabtree.metrics.table import is_time
 from stabtree.run import MISSED_ROWS, Gap, Resume
 
@@ -132,22 +130,13 @@ def without_filler(table: Table, steps: Ints) -> Table:
         return table
     distinct = {rows.tobytes(): (name, rows) for name, rows in reversed(between.items())}
     kinds = sorted(distinct.values(), key=lambda kind: -np.count_nonzero(kind[1]))[:MAX_LAYOUTS]
-    sure = {}  # the quality of a model that is NaN is a number, if a low one
-    for name, column in columns.items():
-        rows, reading = numbers.get(name, column.mask), describe_name(name)
-        if reading.role is Role.QUALITY and reading.better == HIGHER and np.mean(rows) <= SHARE_HALF:
-            sure[name] = rows
-    found: dict[tuple[bytes, bytes, bool], Layout | None] = {}
+    found: dict[tuple[bytes, bytes], Layout | None] = {}
     notes = []
     for name, rows in between.items():
         logged = broken[name].mask
-        key = rows.tobytes(), logged.tobytes(), name in sure
+        key = rows.tobytes(), logged.tobytes()
         if key not in found:
-            layouts = chain(
-                _apart(logged, rows, kinds),
-                _periods(steps, logged, rows),
-                ((f"where {clean(one, 40)} is", other, logged, 0.0) for one, other in sure.items() if name not in sure),
-            )
+            layouts = chain(_apart(logged, rows, kinds), _periods(steps, logged, rows))
             found[key] = next((one for one in layouts if _fits(logged, rows, one)), None)
         if layout := found[key]:
             when, due, of, _ = layout

@@ -55,7 +55,7 @@ QUOTED_LINES = 50  # lines that a quoted field, such as a logged sample text, ma
 # If the head holds no more lines, more are read, of up to so many characters each.
 FEW_LINES, MAX_HEAD = 10, 4 << 20
 LISTED = 5
-BLANKS = " \t'\"\0\ufeff"  # what may surround the text of a cell
+BLANKS = " \t'\"\0"  # what may surround the text of a cell
 WIDE_ROWS = 20  # each block costs a little for each column, so that one of a wide file holds many rows
 MAX_BLOCK = 8 << 20
 KEPT = 1 << 14  # characters kept of the text above, to tell a line that is cut from one that only lacks its end
@@ -167,7 +167,9 @@ def _layout_by(numbered: list[Line], delimiter: str) -> Layout | None:
         place, line = numbered[index]
         fields = header
         if delimiter == " " and len(header) != width:
-            fields = _wider_header(line, width) or header
+            # Names may have units behind them (`energy [eV]`), or commas between, and not between the cells.
+            others = (_UNIT.sub("", line).split(), _spread(re.split(r"\s*,\s*", line.lstrip("# \t")), width))
+            fields = next((names for names in others if len(names) == width), header)
         below = rows[index + 1 :]
         # Some writers end every row with a delimiter, but not the header.
         dangling = len(fields) == width - 1 > 0 and all(_fits(cells, len(fields)) for cells in below)
@@ -177,15 +179,6 @@ def _layout_by(numbered: list[Line], delimiter: str) -> Layout | None:
     if width >= 2 and first and all(map(numeric, filter(None, first))):
         return _checked(Layout(delimiter, distinct([""] * width), 0), rows)
     return None
-
-
-def _wider_header(line: str, width: int) -> list[str]:
-    """Return the names of so many columns in a line that blanks alone don't split so; none if nothing does.
-
-    Names may have units behind them (`energy [eV]`), or commas between, and not between the cells.
-    """
-    others = (_UNIT.sub("", line).split(), _spread(re.split(r"\s*,\s*", line.lstrip("# \t")), width))
-    return next((names for names in others if len(names) == width), [])
 
 
 def _spread(names: list[str], width: int) -> list[str]:

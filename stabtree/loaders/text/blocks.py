@@ -108,21 +108,16 @@ class Blocks:
         elif self._measured and shape.lstrip().startswith("all "):
             yield from self._last_row()
             yield self._of_all(masked)
-        elif _BARS.search(shape):
-            yield from self._bars(masked)
+        elif _BARS.search(shape) and self._in_box(masked):
+            pass
         elif self._box and set(shape.strip()) <= set("-+="):
             yield from self._close()
         elif self._columns and not shape.strip():
             pass
-        else:
-            yield from self._other(masked)
-
-    def _other(self, masked: Masked) -> Iterator[Masked]:
-        """Return a line that is part of no block, after the block that it ends; it may hold the names of columns."""
-        yield from self._close()
-        text = joined(masked.shape, masked.numbers)
-        self._columns = self._columns_of(text) or self._columns
-        yield masked
+        else:  # part of no block; it may hold the names of columns
+            yield from self._close()
+            self._columns = self._columns_of(joined(shape, masked.numbers)) or self._columns
+            yield masked
 
     def end(self) -> Iterator[Masked]:
         """Return what is still waiting when the file ends."""
@@ -139,13 +134,6 @@ class Blocks:
                 yield _together([part.shape.strip() for part in lines], lines)
             else:
                 yield from lines
-
-    def _bars(self, masked: Masked) -> Iterator[Masked]:
-        """Read a row of a box."""
-        if self._in_box(masked):
-            return
-        yield from self._close()
-        yield masked
 
     def _in_box(self, masked: Masked) -> bool:
         """Add a line `| name | value |` to the open box; return whether it is one."""

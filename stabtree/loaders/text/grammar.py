@@ -88,8 +88,6 @@ GROUP = re.compile(r"[^\W\d]\w*$")
 
 # What precedes the number of an epoch, or of a pass over held-out data: `Train: 3 [50/391]`.
 PASS = re.compile(r"train(?:ing)?|val(?:id(?:ation)?)?|test(?:ing)?|eval(?:uation)?", re.IGNORECASE)
-# Steps that are counted within an epoch if the line names one before them.
-WITHIN_EPOCH = frozenset(["batch", "step", "iter", "iteration", "i", "b"])
 
 # What directly follows a number: a unit, a rate.
 UNIT = re.compile(r"[^\W\d_]*(?:/[a-z]+)?%?")
@@ -110,7 +108,7 @@ KERAS_BAR = re.compile(r"(?<!\d)\d+/(?:\d+|Unknown)\s*(?:\[[=>.]+\]|[━─-]{5,
 TQDM_BAR = re.compile(r"(?:\d%\||it/s|s/it|\?it)")
 GLUED_EPOCH = re.compile(r"(?<![\w.])(\d+)epoch\b")
 # `{'train_runtime': ..., 'train_loss': ...}` sums up a whole run; W&B quotes what it drops in a warning.
-NO_ROW = re.compile(r"train_runtime|train_samples_per_second|Dropping entry: ")
+NO_ROW = re.compile(r"train_runtime|train_samples_per_second|\bStep\b.{0,80}[Dd]ropping |Dropping entry: ")
 
 # A step that was skipped because its gradient was not finite, with the loss scale from then on.
 OVERFLOW = re.compile(

@@ -205,16 +205,12 @@ def _count(line: _Line, place: int, total: int) -> None:
 
 
 def _settle_counts(line: _Line) -> None:
-    """Take the first count of `[3/100][50/391]`, `[3/100] batch 50` and `Train: 3 [50/391]` as the epoch."""
+    """Take the first count of `[3/100][50/391]` and `Train: 3 [50/391]` as the epoch."""
     out = line.out
     if out.epoch or not out.position or not line.counts:
         return
-    first = line.counts[0]
-    batch = out.step is not None and first.start < out.step.start and normalize(out.step.name) in grammar.WITHIN_EPOCH
-    if batch or len(line.counts) > 1:
-        out.epoch = first._replace(name="epoch", role="epoch")
-    if batch:
-        out.position = None
+    if len(line.counts) > 1:
+        out.epoch = line.counts[0]._replace(name="epoch", role="epoch")
 
 
 _BOXED = re.compile(r"\[\0\]\s")

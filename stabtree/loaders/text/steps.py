@@ -197,7 +197,10 @@ def place(
         return _filled(step, main, at), _filled(epoch, main, at), keep, ()
     target = main[before]
     if epoch.logged[main].all():
-        target = _of_epoch(epoch, main, at, target)
+        epochs, first, counts = np.unique(epoch.values[main], return_index=True, return_counts=True)
+        found = np.minimum(np.searchsorted(epochs, epoch.values[at]), len(epochs) - 1)
+        named = epoch.logged[at] & (epochs[found] == epoch.values[at]) & (counts[found] == 1)
+        target = np.where(named, main[first[found]], target)  # the only row of the epoch, else the row before
     replaced = sum(_fold(column, at, target) for column in dense.values())
     keep[at] = False
     text = f"{replaced:,} values were printed twice between two rows; the later one is used."
@@ -225,14 +228,6 @@ def _of_step(step: Dense, epoch: Dense, at: Ints, before: Ints, after: Ints) -> 
         other = epoch.logged[row] & epoch.logged[at] & (epoch.values[row] != epoch.values[at])
         found = np.where(same & ~other, row, found)
     return found
-
-
-def _of_epoch(epoch: Dense, main: Ints, at: Ints, target: Ints) -> Ints:
-    """Return the only row of the epoch that an aside names, else the row before it."""
-    epochs, first, counts = np.unique(epoch.values[main], return_index=True, return_counts=True)
-    found = np.minimum(np.searchsorted(epochs, epoch.values[at]), len(epochs) - 1)
-    named = epoch.logged[at] & (epochs[found] == epoch.values[at]) & (counts[found] == 1)
-    return np.where(named, main[first[found]], target)
 
 
 def _fold_free(column: Dense, at: Ints, target: Ints, keep: Bools) -> None:
