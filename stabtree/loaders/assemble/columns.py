@@ -81,7 +81,9 @@ def to_rows(table: Table, names: Names, *, alone: bool = True) -> MetricRows:
     table, names, summed, derived = with_derived(table, names.spelled_as_in(table.columns))
     choice = choose(table, names, alone=alone)
     if not choice.enough and not table.ended_in_error:
-        raise _no_loss(table, names)
+        problem = f"has no column that is known as the training loss; its columns are {_listed(table)}"
+        hint = _naming_a_loss(table, names) or "name the file that the trainer wrote its loss to"
+        raise StabtreeError(problem, where=table.path, hint=hint)
     names, used = choice.names, _carriers(table, choice.names)
     columns = {role: column for role, name in used.items() if (column := table.columns[name])}
     metrics = {role: column for role, column in columns.items() if role not in AXES and column.count}
@@ -256,12 +258,6 @@ def _empty_loss(table: Table, name: str, names: Names) -> StabtreeError:
     if column and column.bad:
         problem = f"{problem.replace('value', 'number')}: {column.bad:,} cells are none, such as {column.bad_example}"
     return NoRowsError(problem, where=table.path, hint=_naming_a_loss(table, names) or NAME_METRICS)
-
-
-def _no_loss(table: Table, names: Names) -> StabtreeError:
-    problem = f"has no column that is known as the training loss; its columns are {_listed(table)}"
-    hint = _naming_a_loss(table, names) or "name the file that the trainer wrote its loss to"
-    return StabtreeError(problem, where=table.path, hint=hint)
 
 
 def _listed(table: Table) -> str:

@@ -456,17 +456,14 @@ def _finish(line: _Line) -> None:
         _mark_evaluated(line)
     if not out.epoch and (glued := grammar.GLUED_EPOCH.search(text)) and glued.start(1) in line.starts:
         out.epoch = line.slot(line.starts.index(glued.start(1)), "epoch", "epoch")
-    if out.step and not out.step.is_step(line.numbers) and _is_measure(line, out.step):
-        out.metrics.append(out.step)
-        out.step = None
+    if (step := out.step) and not step.is_step(line.numbers):
+        negative = step.text[0] == "-" and step.text[1:].isdecimal()
+        if abs(step.value(line.numbers)) < MAX_STEP and not negative:  # measured: it has a unit, or a fraction
+            out.metrics.append(step)
+            out.step = None
     if out.position:
         bars = (("keras", grammar.KERAS_BAR), ("tqdm", grammar.TQDM_BAR))
         out.bar = next((name for name, pattern in bars if pattern.search(text)), "")
     if (odd := _ODD.search(text)) and role(odd[1], line.names).role:
         out.problem = f"holds no number for its {clean(odd[1], 40)}: {clean(odd[2], 40)!r}"
     _name_apart(line)
-
-
-def _is_measure(line: _Line, step: Slot) -> bool:
-    """Return whether what looks like a step is measured: it has a unit, or a fraction."""
-    return abs(step.value(line.numbers)) < MAX_STEP and not (step.text[0] == "-" and step.text[1:].isdecimal())
