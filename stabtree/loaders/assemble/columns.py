@@ -81,9 +81,7 @@ def to_rows(table: Table, names: Names, *, alone: bool = True) -> MetricRows:
     table, names, summed, derived = with_derived(table, names.spelled_as_in(table.columns))
     choice = choose(table, names, alone=alone)
     if not choice.enough and not table.ended_in_error:
-        problem = f"has no column that is known as the training loss; its columns are {_listed(table)}"
-        hint = _naming_a_loss(table, names) or "name the file that the trainer wrote its loss to"
-        raise StabtreeError(problem, where=table.path, hint=hint)
+        raise _no_loss(table, names)
     names, used = choice.names, _carriers(table, choice.names)
     columns = {role: column for role, name in used.items() if (column := table.columns[name])}
     metrics = {role: column for role, column in columns.items() if role not in AXES and column.count}
@@ -260,6 +258,12 @@ def _empty_loss(table: Table, name: str, names: Names) -> StabtreeError:
     return NoRowsError(problem, where=table.path, hint=_naming_a_loss(table, names) or NAME_METRICS)
 
 
+def _no_loss(table: Table, names: Names) -> StabtreeError:
+    problem = f"has no column that is known as the training loss; its columns are {_listed(table)}"
+    hint = _naming_a_loss(table, names) or "name the file that the trainer wrote its loss to"
+    return StabtreeError(problem, where=table.path, hint=hint)
+
+
 def _listed(table: Table) -> str:
     return first_few([*table.columns], LISTED, 40)
 
@@ -275,9 +279,8 @@ def _ranks(column: Column | None) -> Ints | None:
     values = column.values[np.maximum.accumulate(np.where(logged, np.arange(len(logged)), 0))]
     # The rank of a matrix is a metric: it has fractions, or a new value in every other row.
     distinct, indices = np.unique(values, return_inverse=True)
-    if not (np.abs(distinct) < MAX_STEP).all() or (distinct != np.floor(distinct)).any():
-        return None
-    if not 1 < len(distinct) <= len(values) / 2:
+    whole = (np.abs(distinct) < MAX_STEP).all() and (distinct == np.floor(distinct)).all()
+    if not whole or not 1 < len(distinct) <= len(values) / 2:
         return None
     return (indices if column.coded else values).astype(np.int64)
 
