@@ -276,6 +276,8 @@ def classify(evidence: Counted) -> Runs:
     if len(starts) > MAX_RUNS and not regular:
         return Runs(meaning=f"starts again {len(starts):,}×, too often for runs: rows out of order, {GUESS}")
     votes = _votes(evidence, stretches, regular=regular)
+    if not votes:
+        return Runs(meaning=f"goes back in the last row alone = a row out of order, {GUESS}")
     fresh, on = sum(vote > 0 for vote in votes.values()), sum(vote < 0 for vote in votes.values())
     other = 1 if fresh >= on else -1
     why = "the loss goes on" if on >= fresh else "the loss is back at its first level"
@@ -307,7 +309,7 @@ def _is_regular(evidence: Counted, stretches: list[int]) -> bool:
 
 
 def _votes(evidence: Counted, stretches: list[int], *, regular: bool) -> dict[int, int]:
-    """Return the vote on each restart."""
+    """Return the vote on each restart; none on a last row alone that is not back at the first level."""
     axis, begin = evidence.axis, 0
     votes: dict[int, int] = {}
     lasts, counts = np.unique(axis[np.array(stretches[1:]) - 1], return_counts=True)
@@ -318,7 +320,8 @@ def _votes(evidence: Counted, stretches: list[int], *, regular: bool) -> dict[in
         # many steps as elsewhere.
         if vote == -1 and axis[row - 1] not in full:
             vote = 0
-        votes[row] = vote
+        if vote > 0 or row + 1 < len(axis):
+            votes[row] = vote
         if vote > 0 or (not vote and not regular):
             begin = row
     return votes

@@ -38,6 +38,7 @@ MIN_WHOLE = 2  # different values that prove a log a copy, of which each row is 
 # What two runs never have in common row for row; a learning rate they may.
 DISTINCTIVE = ("loss", "reward", "eval_loss", "eval_quality", "grad_norm")
 HELD_OUT = frozenset(("eval_loss", "eval_quality"))
+MIN_COPIED = 3  # different values of a metric, where all others are the same too, that prove a log a copy
 MIN_HELD_OUT = 3  # different values on held-out data, all that two logs hold, that prove them to be of one run
 # What each logger measures, or numbers, on its own.
 CLOCKS = frozenset({"wall_time", "step_time", "throughput", "gpu_memory", "memory", "data_time", "batch_id"})
@@ -177,7 +178,7 @@ def _other_settings(one: Run, other: Run) -> bool:
 
 
 def _merge_same(items: Items) -> None:
-    """Merge logs that hold the same values into the one of them that says most."""
+    """Merge logs that hold the same values into the one of them that says most, and name mere copies."""
     logs = [index for index, item in items.items() if item.name == item.path and item.has_rows]
     kept: dict[Path, list[int]] = {}  # by folder, where there are too many to compare each with each other one
     for index in sorted(logs, key=lambda index: _detail(items[index].own)):
@@ -199,6 +200,9 @@ def _detail(run: Run) -> tuple[bool, int, float, int]:
 
 def _whole(item: Loaded, other: Loaded) -> Loaded | None:
     """Return a run with what another log of it adds; None where that is not proved to be of the same run."""
+    if _are_copies(item, other):
+        note = f"{clean(other.path)} is a copy of {clean(item.path)}: it is not judged again."
+        return replace(item, run=replace(item.own, notes=(*item.own.notes, note)))
     # What one logger wrote side by side into folders of their own are runs of their own, however alike.
     here, there = (Path(places[0]).parent for places in (item.places, other.places))
     near = (item.files or other.files) and (here == there or here in there.parents or there in here.parents)
@@ -207,6 +211,18 @@ def _whole(item: Loaded, other: Loaded) -> Loaded | None:
         return None
     run = _with(item.own, other.own, match, resumed=item.format == other.format)
     return replace(item, run=run, files=tuple(dict.fromkeys((*item.places, *other.places))))
+
+
+def _are_copies(item: Loaded, other: Loaded) -> bool:
+    """Whether two logs hold the same rows of the same series under the same settings."""
+    one, two = item.own, other.own
+    if one.series.keys() != two.series.keys() or _other_settings(one, two) or RANK_NAME.search(Path(other.path).name):
+        return False
+    pairs = [(series, two.series[name]) for name, series in one.series.items()]
+    return max(_distinct(here.values) for here, _ in pairs) >= MIN_COPIED and all(
+        np.array_equal(here.steps, there.steps) and np.array_equal(here.values, there.values, equal_nan=True)
+        for here, there in pairs
+    )
 
 
 class SameRun(NamedTuple):
@@ -538,8 +554,6 @@ def stretch(run: Run, first: int | None = None, last: int | None = None) -> Run:
     goes_on = high < rows[-1]
     note = f"Judged: steps {low:,} to {high:,} only ({OPTION})"
     note += f"; {len(rows) - len(inside):,} of {len(rows):,} rows lie outside."
-    if any(not line.at_end for line in run.lines):
-        note += " The error lines of the log have no step and are read as they are."
     return replace(
         run,
         series=series,

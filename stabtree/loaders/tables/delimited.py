@@ -419,8 +419,6 @@ class _Body(Struct):
         return [*zip(*rows, strict=True)] if set(map(len, rows)) == {len(self.layout.names)} else ()
 
     def _add_columns(self, columns: Sequence[Sequence[str]], lines: Sequence[int]) -> None:
-        if self.long and self.layout.comma == "decimal":
-            columns = [[cell.replace(",", ".") for cell in cells] for cells in columns]
         if self.long:
             for row in zip(*columns, strict=True):
                 if MISSING_CELL not in row:
@@ -468,13 +466,9 @@ class _Body(Struct):
 
     def _add_line(self, line: str, place: int, *, last: bool) -> None:
         """Add the row of a line, or count it as something else."""
-        if line.startswith("#"):  # a comment, or a row of numbers, with which something is lost
-            fields = split(line.lstrip("# \t"), self.layout.delimiter)
-            if len(fields) == len(self.layout.names) and 2 * sum(map(numeric, fields)) >= len(fields):
-                self.skips.add(place, "begins with #, as a comment does")
-            else:
-                self.skips.comments += 1
-                self.skips.first_comment = self.skips.first_comment or place
+        if line.startswith("#"):
+            self.skips.comments += 1
+            self.skips.first_comment = self.skips.first_comment or place
         elif "\0" in line:
             self.skips.add(place, "holds NUL bytes")
         elif line.strip() or self.layout.delimiter in line.replace(" ", ""):  # a line of empty cells is a row

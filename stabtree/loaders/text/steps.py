@@ -156,8 +156,6 @@ def between(step: Dense, losses: Bools) -> Dense:
         return step
     anchor = named[np.minimum(np.searchsorted(named, np.arange(len(at))), len(named) - 1)]
     found = step.values[at[anchor]] - usual * (anchor - np.arange(len(at)))
-    if found.min() < 0:
-        return step
     values, logged = step.values.copy(), step.logged.copy()
     values[at], logged[at] = found, True
     return Dense(values, logged)

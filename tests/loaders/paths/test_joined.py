@@ -117,7 +117,8 @@ def test_a_copy_is_named_and_not_judged_again(tmp_path: Path) -> None:
         write(place, "step,loss\n" + "".join(f"{i},{LOSS[i]}\n" for i in range(6)))
     write(tmp_path, (tmp_path / "metrics.csv").read_text(encoding="utf-8"), "copy.csv")
     (only,) = load_runs(tmp_path)
-    assert sum("adds no value" in note for note in only.own.notes) == 2
+    assert len(only.own.sources) == 1
+    assert sum("is a copy of" in note for note in only.own.notes) == 2
 
 
 def test_means_and_batches_of_one_training_are_one_run(tmp_path: Path) -> None:

@@ -80,7 +80,6 @@ def test_a_file_gives_these_cells(
     ("line", "reason"),
     [
         ("5,5.5,1,1", "has 4 fields where the header has 3"),
-        ("#5,5.5,1", "begins with #, as a comment does"),
         ("5,\0\0,1", "holds NUL bytes"),
         ("step,loss,lr", "repeats the header"),
     ],
