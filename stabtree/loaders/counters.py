@@ -332,8 +332,6 @@ def _vote(evidence: Counted, begin: int, stretch: int, row: int, end: int) -> in
     vote = 0
     for level in evidence.outcomes:
         vote = level.vote(begin, stretch, row, end)
-        if vote <= 0 and level.vote(stretch, stretch, row, end) > 1:
-            vote = 1  # begun from the same weights as the stretch before, perhaps not from scratch
         if vote:
             break
     rate = evidence.rate.vote(begin, stretch, row, end) if evidence.rate else 0

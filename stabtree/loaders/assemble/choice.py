@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-from functools import partial
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -96,8 +95,6 @@ def choose(table: Table, names: Names, *, alone: bool) -> Choice:
         kind = choice.readings.get(loss, roles.UNKNOWN).kind
         if roles.ADVERSARIAL in kinds:
             kind = roles.ADVERSARIAL
-        elif not kind and {roles.POLICY, roles.VALUE} <= kinds:
-            kind = roles.POLICY
         choice = replace(choice, kind=kind)
     return _with_measures(table, choice, loss)
 
@@ -326,12 +323,7 @@ def _derived(columns: Mapping[str, Column], known: Set[str]) -> Iterator[Derived
             new = _computed(columns[perplexity], np.log)
             yield metric, f"log({perplexity.strip()})", "logarithm of the perplexity", new, [perplexity]
     for metric, sets in _sets(read):
-        first, *others = (columns[name] for name in sets)
-        if all(np.array_equal(first.mask, other.mask) for other in others):
-            new = _computed(_sum([first, *others]), partial(np.multiply, 1 / len(sets)))
-            yield metric, f"mean({', '.join(sets)})", "mean over the held-out sets", new, sets
-        else:
-            yield metric, sets[0], f"first of {len(sets)} held-out sets with steps of their own", first, sets
+        yield metric, sets[0], f"first of {len(sets)} held-out sets", columns[sets[0]], sets
     for name in filter(roles.is_squared_norm, columns):
         yield "grad_norm", f"sqrt({name})", "root of its square", _computed(columns[name], np.sqrt), [name]
 

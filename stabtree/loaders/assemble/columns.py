@@ -18,7 +18,7 @@ from stabtree.loaders.assemble.course import without_filler
 from stabtree.loaders.assemble.steps import MAX_STEP, Steps, from_column, of_role, settle, steps_of, whole_steps
 from stabtree.loaders.source import NAME_METRICS, naming_a_loss
 from stabtree.metrics.metric import Role
-from stabtree.metrics.names import AXES, EPOCH, NAMELESS, PHASE, RUN, SHOWN, STEP, Names, check_columns, part_of
+from stabtree.metrics.names import AXES, NAMELESS, PHASE, RUN, SHOWN, STEP, Names, check_columns, part_of
 from stabtree.metrics.role import DENSER, FAR_MORE, UNKNOWN, describe_name
 from stabtree.metrics.table import by_name, is_time, normalize, words
 from stabtree.run import ColumnUse, FileUse
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from stabtree.loaders.table import Column, Save, Table
 
 LISTED = 12
-# In a long table they name the series of each row.
-LABELS = frozenset(("metric", "metric_name", "key", "tag", "name", "variable", "series"))
 ITEMS = frozenset(("name", "id", "layer", "module", "block", "param", "parameter", "index", "idx"))
 MAX_EPOCHS = 100_000  # what is counted further is rows or episodes
 MAX_RANKLESS = 0.01  # a rank column with more empty cells than this does not separate ranks
@@ -79,7 +77,7 @@ def to_rows(table: Table, names: Names, *, alone: bool = True) -> MetricRows:
     if table.counter and names.role(table.counter) not in AXES:  # it counts the rows, whatever its name
         names = replace(names, step_column=table.counter)
     steps = steps_of(table, names)
-    table = without_filler(table, steps.values, next((column for _, column in of_role(table, EPOCH, names)), None))
+    table = without_filler(table, steps.values)
     table, names, summed, derived = with_derived(table, names.spelled_as_in(table.columns))
     choice = choose(table, names, alone=alone)
     if not choice.enough and not table.ended_in_error:
@@ -245,11 +243,9 @@ def _no_column(table: Table, names: Names, role: str, name: str) -> StabtreeErro
 
 
 def _naming_a_loss(table: Table, names: Names) -> str:
-    """Return the option that reads a column of numbers as the loss; nothing where none can be, as in a long table."""
+    """Return the option that reads a column of numbers as the loss; nothing where none can be."""
     usable = [name for name, column in table.columns.items() if is_usable(column)]
     nameless = next((name for name in usable if normalize(name) == NAMELESS), "")
-    if nameless and LABELS.intersection(map(normalize, table.columns.keys() - set(usable))):
-        return ""
     if nameless:
         return f"say what it holds: --column loss={clean(nameless)}, or --column reward={clean(nameless)}"
     return naming_a_loss(usable, names)
@@ -283,9 +279,8 @@ def _ranks(column: Column | None) -> Ints | None:
     values = column.values[np.maximum.accumulate(np.where(logged, np.arange(len(logged)), 0))]
     # The rank of a matrix is a metric: it has fractions, or a new value in every other row.
     distinct, indices = np.unique(values, return_inverse=True)
-    if not (np.abs(distinct) < MAX_STEP).all() or (distinct != np.floor(distinct)).any():
-        return None
-    if not 1 < len(distinct) <= len(values) / 2:
+    whole = (np.abs(distinct) < MAX_STEP).all() and (distinct == np.floor(distinct)).all()
+    if not whole or not 1 < len(distinct) <= len(values) / 2:
         return None
     return (indices if column.coded else values).astype(np.int64)
 

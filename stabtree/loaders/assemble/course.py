@@ -10,11 +10,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from stabtree.common.lazy import np
-from stabtree.common.passes import extremes, never_falls
+from stabtree.common.passes import extremes, increases, never_falls
 from stabtree.common.shared import (
     FACTOR,
     FACTOR_LARGE,
-    FACTOR_SMALL,
     ROWS_LONG,
     ROWS_SHORT,
     SHARE_HALF,
@@ -24,8 +23,6 @@ from stabtree.common.shared import (
 from stabtree.common.stats import median, true_at_end
 from stabtree.common.text import clean
 from stabtree.loaders.table import unless_all
-from stabtree.metrics.metric import Role
-from stabtree.metrics.role import HIGHER, describe_name
 from stabtree.metrics.table import is_time
 from stabtree.run import MISSED_ROWS, Gap, Resume
 
@@ -118,12 +115,12 @@ def history(steps: Ints, carries: Bools, broken: Bools) -> History:
     return History(unless_all(keep), tuple(resumes), tuple(notes))
 
 
-def without_filler(table: Table, steps: Ints, epochs: Column | None) -> Table:
+def without_filler(table: Table, steps: Ints) -> Table:
     """Take a NaN for an empty cell where its column was not due to be measured, and note when it was due.
 
     Frames and arrays need a value in every row: a column that is measured now and then holds NaN in between. When it
     was due follows from the rows that hold a number. A NaN in such a row stays, and so does every NaN of a column whose
-    rows follow no rule. `steps` and `epochs` are those of the rows.
+    rows follow no rule. `steps` are those of the rows.
     """
     columns = {name: column for name, column in table.columns.items() if column and not column.coded}
     broken = {name: column for name, column in columns.items() if not extremes(column).finite}
@@ -133,23 +130,13 @@ def without_filler(table: Table, steps: Ints, epochs: Column | None) -> Table:
         return table
     distinct = {rows.tobytes(): (name, rows) for name, rows in reversed(between.items())}
     kinds = sorted(distinct.values(), key=lambda kind: -np.count_nonzero(kind[1]))[:MAX_LAYOUTS]
-    sure = {}  # the quality of a model that is NaN is a number, if a low one
-    for name, column in columns.items():
-        rows, reading = numbers.get(name, column.mask), describe_name(name)
-        if reading.role is Role.QUALITY and reading.better == HIGHER and np.mean(rows) <= SHARE_HALF:
-            sure[name] = rows
-    found: dict[tuple[bytes, bytes, bool], Layout | None] = {}
+    found: dict[tuple[bytes, bytes], Layout | None] = {}
     notes = []
     for name, rows in between.items():
         logged = broken[name].mask
-        key = rows.tobytes(), logged.tobytes(), name in sure
+        key = rows.tobytes(), logged.tobytes()
         if key not in found:
-            layouts = chain(
-                _apart(logged, rows, kinds),
-                _periods(steps, logged, rows),
-                _epochs(epochs, rows),
-                ((f"where {clean(one, 40)} is", other, logged, 0.0) for one, other in sure.items() if name not in sure),
-            )
+            layouts = chain(_apart(logged, rows, kinds), _periods(steps, logged, rows))
             found[key] = next((one for one in layouts if _fits(logged, rows, one)), None)
         if layout := found[key]:
             when, due, of, _ = layout
@@ -182,53 +169,18 @@ def _apart(logged: Bools, rows: Bools, kinds: Sequence[tuple[str, Bools]]) -> It
 
 
 def _periods(steps: Ints, logged: Bools, rows: Bools) -> Iterator[Layout]:
-    """Yield the rows that are due every so many steps, or a row later; the ends of the log may be measured besides."""
+    """Yield the rows that are due every so many steps; the first and the last step may be measured besides."""
     at, own = np.unique(steps[logged]), np.unique(steps[rows])
     if len(own) < 2:
         return
-    apart, gaps = median(np.diff(at)), np.diff(own)
-    lengths, counts = np.unique(gaps, return_counts=True)
-    usual_gaps = gaps[gaps <= FACTOR_SMALL * median(gaps)]
-    for usual, slack in ((float(lengths[np.argmax(counts)]), 0.0), (float(usual_gaps.mean()), apart)):
-        turns = np.maximum(1, np.rint(gaps / usual))
-        fits = np.abs(gaps - turns * usual) <= slack
-        inner = slice(int(own[0] == at[0] and not fits[0]), len(fits) - int(own[-1] == at[-1] and not fits[-1]))
-        if usual < 2 * apart or not fits[inner].any() or np.mean(fits[inner]) < SHARE_MOST:
-            continue
-        # A stretch may lack the numbers of some turns; behind the last number all do.
-        lengths_of_turn = np.append(np.where(fits, gaps / turns, np.inf), gaps[fits & (turns == 1)].max(initial=usual))
-        stretch = np.searchsorted(own, steps, side="right") - 1
-        turn, late = np.divmod(steps - own[np.maximum(stretch, 0)], lengths_of_turn[np.maximum(stretch, 0)])
-        missed = (stretch >= 0) & (turn >= 1) & (turn < np.append(turns, np.inf)[stretch]) & (late < max(slack, 0.5))
-        first, last = own[inner.start], own[inner.stop]
-        # The first number tells nothing of the period, unless it stands at the end of the first one.
-        whole = first + apart - at[0] == usual
-        of = (whole | (steps > first)) & ((last < own[-1]) <= (steps != own[-1]))
-        free = math.log(usual / apart) + math.log(FACTOR) * np.count_nonzero(fits) * bool(slack)
-        yield f"every {usual:,.4g} steps", missed | np.isin(steps, own), of, free
-
-
-def _epochs(epochs: Column | None, rows: Bools) -> Iterator[Layout]:
-    """Yield the last rows of the epochs, or the first ones, from the first number on."""
-    if epochs is None or not extremes(epochs).finite:
-        return
-    turns = np.diff(np.floor(epochs.values)) != 0
-    since = np.arange(len(rows)) >= np.argmax(rows)
-    yield "at the end of each epoch", np.append(turns, False), since, 0.0
-    yield "at the beginning of each epoch", np.append([False], turns), since, 0.0
-
-
-def _missed_evaluations(series: Mapping[str, Series]) -> Iterator[Gap]:
-    """Yield the evaluations at even intervals that were due up to the last step of training, and never came."""
-    end = max((int(one.steps[-1]) for name, one in series.items() if name not in EVALUATED), default=0)
-    for metric in EVALUATED & series.keys():
-        seen = series[metric].steps
-        apart = np.diff(seen[-ROWS_LONG:])
-        if len(seen) < ROWS_SHORT or np.ptp(apart):
-            continue
-        missing = (end - int(seen[-1])) // int(apart[0])
-        if missing >= ROWS_SHORT:
-            yield Gap(metric, int(seen[-1] + apart[0]), end, missing, at_end=True)
+    apart = median(np.diff(at))
+    lengths, counts = np.unique(np.diff(own), return_counts=True)
+    usual = int(lengths[np.argmax(counts)])
+    phases, counts = np.unique(own % usual, return_counts=True)
+    due = steps % usual == phases[np.argmax(counts)]
+    if usual >= 2 * apart:
+        of = (steps > own[0]) & (due | (steps != own[-1]))
+        yield f"every {usual:,} steps", due, of, math.log(usual / apart)
 
 
 def find_gaps(
@@ -241,6 +193,7 @@ def find_gaps(
     are the columns of held-out data that no metric was read from.
     """
     gaps: list[Gap] = []
+    distinct = increases(steps)  # of a million steps, to make them distinct takes longer than to read them
     for metric in WATCHED:
         column, logged = metrics.get(metric), series.get(metric)
         if column is None or column.logged is None or column.sporadic or logged is None or len(logged) < ROWS_SHORT:
@@ -256,10 +209,9 @@ def find_gaps(
         for evaluation in evaluations:
             other |= evaluation.mask
         lacking = ~column.logged if column.garbled is None else ~(column.logged | column.garbled)
-        busy, due = (np.setdiff1d(steps[rows & lacking], logged.steps) for rows in (training, beside_rate))
-        quiet = np.setdiff1d(steps[(training | ~other) & lacking], logged.steps)
+        silent = (steps[rows & lacking] for rows in (training, beside_rate, training | ~other))
+        busy, due, quiet = (np.setdiff1d(one, logged.steps, assume_unique=distinct) for one in silent)
         gaps += _gaps(metric, logged.steps, (busy, due, quiet))
-    gaps += _missed_evaluations(series)
     every = max((one.steps for one in series.values()), key=len, default=steps[:0])
     apart = np.diff(every)
     at = int(np.append(apart, 0).argmax())
@@ -330,9 +282,6 @@ def _placeholder_scale(meant: SeriesByName, dtype: object) -> str:
     own = extremes(meant["loss_scale"])
     if not own.finite or own.lowest != own.highest or own.lowest not in PLACEHOLDER_SCALES:
         return ""
-    norm = meant.get("grad_norm")
-    if own.lowest == 1 and norm is not None and "loss" not in meant and not np.isfinite(norm.values).any():
-        return ""  # it is told by the lines that report an overflow
     del meant["loss_scale"]
     return f"loss_scale is {own.lowest:g} throughout, which is written where no scaler is in use: taken as not logged."
 

@@ -251,10 +251,7 @@ def _concatenate(files: Sequence[MetricRows]) -> MetricRows:
 
 def _rank_names(files: Sequence[MetricRows]) -> list[str]:
     """Return the ranks' numbers as in the file names, else their indices; `run.jsonl` beside `run.rank1.jsonl` is 0."""
-    stems = [re.split(r"[\\/]", rows.source.path)[-1] for rows in files]
-    named = [next(iter(RANK_NAME.findall(stem)), "") for stem in stems]
-    if named.count("") == len(named):
-        named = [["", *re.findall(r"\d+", stem)][-1] for stem in stems]
+    named = [next(iter(RANK_NAME.findall(re.split(r"[\\/]", rows.source.path)[-1])), "") for rows in files]
     numbers = list(dict.fromkeys(int(name or "0") for name in named))
     return list(map(str, numbers if len(numbers) == len(files) else range(len(files))))
 

@@ -198,9 +198,11 @@ def _courses(value: Mapping[str, Any], names: Names, path: tuple[str, ...]) -> I
     lists = {str(key): cells for key, cells in value.items() if _is_list(cells)}
     by_split = _by_split(value)
     lists |= by_split
+    lengths = {len(cells) for cells in lists.values()}
+    alike = len(lists) > 1 and len(lengths) == 1 and min(lengths) >= MIN_ALIKE  # columns, whatever they are called
     if len(lists) > MAX_COLUMNS:  # refused where it is read, before time is spent on each name
         yield _Course(path, [], lists)
-    elif judged := {key for key in lists if _is_judged(key, names)} or by_split.keys() or _of_one_length(lists):
+    elif judged := {key for key in lists if _is_judged(key, names)} or by_split.keys() or set(lists if alike else ()):
         yield _Course(path, [], _without_settings(lists, judged))
     else:
         for key, inner in value.items():
@@ -225,12 +227,6 @@ def _is_list(cells: object) -> bool:
     if not isinstance(cells, list) or len(cells) < MIN_VALUES:
         return False
     return all(isinstance(cell, int | float | None) for cell in cells) and any(cell is not None for cell in cells)
-
-
-def _of_one_length(lists: Mapping[str, list[Any]]) -> set[str]:
-    """Return the names where all lists, two or more, are of one length: columns, whatever they are called."""
-    lengths = {len(cells) for cells in lists.values()}
-    return set(lists) if len(lists) > 1 and len(lengths) == 1 and min(lengths) >= MIN_ALIKE else set()
 
 
 def _without_settings(lists: Mapping[str, list[Any]], logged: Collection[str]) -> dict[str, list[Any]]:

@@ -554,8 +554,6 @@ def stretch(run: Run, first: int | None = None, last: int | None = None) -> Run:
     goes_on = high < rows[-1]
     note = f"Judged: steps {low:,} to {high:,} only ({OPTION})"
     note += f"; {len(rows) - len(inside):,} of {len(rows):,} rows lie outside."
-    if any(not line.at_end for line in run.lines):
-        note += " The error lines of the log have no step and are read as they are."
     return replace(
         run,
         series=series,

@@ -115,10 +115,13 @@ def load_run(*paths: Any, ranks: bool = False, rerun: Any = None, **options: Any
     if not paths:
         raise StabtreeError("no file to read", hint="name a metrics file, a manifest or the folder of a run")
     if len(paths) == 1 and not isinstance(paths[0], str | Path):
-        run = _values_run(paths[0], how)
+        names = how.names()
+        table = values_table(paths[0], names)
+        found = Found.of(table.path, (table,), table.path, names).only(how.run, table.path)
+        run = run_found(found, how, ["-"])
     elif ranks or len(paths) > 1 or os.path.isdir(paths[0]) or ADDRESS.match(str(paths[0])):  # noqa: PTH112 - never raises
-        found = find_runs(*paths, ranks=ranks, **options).loaded
-        run = only_run(found, str(paths[0]) if len(paths) == 1 else "")
+        loaded = find_runs(*paths, ranks=ranks, **options).loaded
+        run = only_run(loaded, str(paths[0]) if len(paths) == 1 else "")
     else:
         run = read_run(paths, how, {})
     return run if rerun is None else replace(run, rerun=load_run(rerun, **options))
@@ -163,14 +166,6 @@ def check_options(**options: Any) -> None:
     how = LoadOptions(**{key: value for key, value in options.items() if key not in ("ranks", "checkpoints")})
     how.names()
     how.overrides()
-
-
-def _values_run(values: Any, options: LoadOptions) -> Run:
-    """Return the run in a DataFrame, a mapping of column to values, or a list of records."""
-    names = options.names()
-    table = values_table(values, names)
-    found = Found.of(table.path, (table,), table.path, names).only(options.run, table.path)
-    return run_found(found, options, ["-"])
 
 
 def _read_ranks(given: Sequence[str | Path], options: LoadOptions) -> Run:

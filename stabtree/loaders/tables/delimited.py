@@ -167,7 +167,10 @@ def _layout_by(numbered: list[Line], delimiter: str) -> Layout | None:
         place, line = numbered[index]
         fields = header
         if delimiter == " " and len(header) != width:
-            fields = _wider_header(line, width) or header
+            # Names may have units behind them (`energy [eV]`), or commas between, and not between the cells.
+            apart = [name.strip() for name in line.lstrip("# \t").split(",")]
+            others = (_UNIT.sub("", line).split(), _spread(apart, width))
+            fields = next((names for names in others if len(names) == width), header)
         below = rows[index + 1 :]
         # Some writers end every row with a delimiter, but not the header.
         dangling = len(fields) == width - 1 > 0 and all(_fits(cells, len(fields)) for cells in below)
@@ -177,16 +180,6 @@ def _layout_by(numbered: list[Line], delimiter: str) -> Layout | None:
     if width >= 2 and first and all(map(numeric, filter(None, first))):
         return _checked(Layout(delimiter, distinct([""] * width), 0), rows)
     return None
-
-
-def _wider_header(line: str, width: int) -> list[str]:
-    """Return the names of so many columns in a line that blanks alone don't split so; none if nothing does.
-
-    Names may have units behind them (`energy [eV]`), or commas between, and not between the cells.
-    """
-    apart = [name.strip() for name in line.lstrip("# \t").split(",")]
-    others = (_UNIT.sub("", line).split(), _spread(apart, width))
-    return next((names for names in others if len(names) == width), [])
 
 
 def _spread(names: list[str], width: int) -> list[str]:
@@ -344,7 +337,6 @@ class _Body(Struct):
     _tail: str = ""  # the end of the text that was read
     _builders: dict[int, ColumnBuilder] = field(default_factory=dict)
     _pending: list[tuple[int, list[str]]] = field(default_factory=list)
-    _last: tuple[str, bool] = ("", False)  # the line of the last of these, and whether it was short
 
     def built(self) -> dict[str, Column | None]:
         """Return the columns, None for those that hold text."""
@@ -428,8 +420,6 @@ class _Body(Struct):
         return [*zip(*rows, strict=True)] if set(map(len, rows)) == {len(self.layout.names)} else ()
 
     def _add_columns(self, columns: Sequence[Sequence[str]], lines: Sequence[int]) -> None:
-        if self.long and self.layout.comma == "decimal":
-            columns = [[cell.replace(",", ".") for cell in cells] for cells in columns]
         if self.long:
             for row in zip(*columns, strict=True):
                 if MISSING_CELL not in row:
@@ -446,7 +436,8 @@ class _Body(Struct):
             if "," in text and self.layout.comma != "decimal":
                 return []
             text = text.replace(",", ".").replace(self.layout.delimiter, ",")
-        return parse_numbers(text)
+        # Of several empty cells in a row, the first replacement finds every other one.
+        return parse_numbers(f",{text},".replace(",,", ",null,").replace(",,", ",null,")[1:-1])
 
     def _add_lines(self, text: str, blocks: Iterator[str]) -> None:
         """Read lines one by one; of a quote that is open near the end, also those of the next block."""
@@ -476,13 +467,9 @@ class _Body(Struct):
 
     def _add_line(self, line: str, place: int, *, last: bool) -> None:
         """Add the row of a line, or count it as something else."""
-        if line.startswith("#"):  # a comment, or a row of numbers, with which something is lost
-            fields = split(line.lstrip("# \t"), self.layout.delimiter)
-            if len(fields) == len(self.layout.names) and 2 * sum(map(numeric, fields)) >= len(fields):
-                self.skips.add(place, "begins with #, as a comment does")
-            else:
-                self.skips.comments += 1
-                self.skips.first_comment = self.skips.first_comment or place
+        if line.startswith("#"):
+            self.skips.comments += 1
+            self.skips.first_comment = self.skips.first_comment or place
         elif "\0" in line:
             self.skips.add(place, "holds NUL bytes")
         elif line.strip() or self.layout.delimiter in line.replace(" ", ""):  # a line of empty cells is a row
@@ -513,15 +500,9 @@ class _Body(Struct):
 
     def _add_row(self, line: str, place: int, *, last: bool) -> None:
         """Add the row of a line, or count it; the last line of a file that lacks its end may be cut."""
-        if self._pending and self._last[0] == line and not last:  # as in a long run of delimiters alone
-            self._pending.append((place, self._pending[-1][1]))
-            self.skips.short += self._last[1]
-            return
         delimiter, width = self.layout.delimiter, len(self.layout.names)
         fields = split(line, delimiter)
-        if len(fields) != width and line.count('"') % 2 and line.count(delimiter) == width - 1:
-            fields = line.split(delimiter)  # what follows an open quote may be cells all the same
-        elif not any(map(str.strip, fields[width:])):
+        if not any(map(str.strip, fields[width:])):
             fields = fields[:width]
         if self._is_other_header(fields):
             names = distinct(fields)
@@ -543,22 +524,17 @@ class _Body(Struct):
             if short:
                 return
             fields[-1] = MISSING_CELL  # the others of the last line may show what broke the run
-        self._last = line, bool(short)
         self.skips.short += bool(short)
         self._pending.append((place, fields + short))
 
     def _is_other_header(self, fields: list[str]) -> bool:
-        """Return whether the fields name columns: no number among them, and many names of the header, or a counter."""
+        """Return whether the fields name columns: no number among them, and many names of the header."""
         if len(fields) > MAX_COLUMNS or not any(fields) or any(numeric(cell.strip(BLANKS)) for cell in fields):
             return False
         words = [cell.strip(BLANKS) for cell in fields]
         width, titles = len(self.layout.names), set(self.layout.names)
         known = sum(word in titles for word in words)
-        if known < max(len(words) / 2, min(width, 2)):  # a second table, by epoch below one by step
-            counted = any(map(self.names.counts, words))
-            if not counted or len(words) < 2 or not any(map(self.names.metric, words)):
-                return False
-        return True
+        return known >= max(len(words) / 2, min(width, 2))
 
     def _last_cells(self) -> list[str]:
         """Return the last cells of the lines above the last one."""

@@ -51,8 +51,6 @@ class Blocks:
         self._box: list[Masked] = []
         self._boxes: dict[str, tuple[str, str, bool]] = {}
         self._group = ""
-        self._last: list[str] = []
-        self._header: list[str] = []
         self._ruled = False
         self._below: dict[str, Masked] = {}
         self._columns: list[str] = []
@@ -81,7 +79,7 @@ class Blocks:
             self._add_to_box(box, masked)
             return []
         ready = list(self._ready(masked))
-        self.waiting = any((self._dict, self._box, self._header, self._columns, self._below, self._ruled))
+        self.waiting = any((self._dict, self._box, self._columns, self._below, self._ruled))
         return ready
 
     def _ready(self, masked: Masked) -> Iterator[Masked]:
@@ -106,22 +104,16 @@ class Blocks:
         elif self._measured and shape.lstrip().startswith("all "):
             yield from self._last_row()
             yield self._of_all(masked)
-        elif _BARS.search(shape):
-            yield from self._bars(masked)
+        elif _BARS.search(shape) and self._in_box(masked):
+            pass
         elif self._box and set(shape.strip()) <= set("-+="):
             yield from self._close()
         elif self._columns and not shape.strip():
             pass
-        else:
-            yield from self._other(masked)
-
-    def _other(self, masked: Masked) -> Iterator[Masked]:
-        """Return a line that is part of no block, after the block that it ends; it may hold the names of columns."""
-        yield from self._close()
-        self._header = []
-        text = joined(masked.shape, masked.numbers)
-        self._columns = self._columns_of(text) or self._columns
-        yield masked
+        else:  # part of no block; it may hold the names of columns
+            yield from self._close()
+            self._columns = self._columns_of(joined(shape, masked.numbers)) or self._columns
+            yield masked
 
     def end(self) -> Iterator[Masked]:
         """Return what is still waiting when the file ends."""
@@ -138,29 +130,6 @@ class Blocks:
                 yield _together([part.shape.strip() for part in lines], lines)
             else:
                 yield from lines
-
-    def _bars(self, masked: Masked) -> Iterator[Masked]:
-        """Read a row of a box or of a table."""
-        if self._in_box(masked):
-            return
-        yield from self._close()
-        row = masked.shape.strip()
-        cells = []
-        if row[:1] == row[-1:] == "|":
-            cells = [cell.strip() for cell in row[1:-1].split("|")]
-        elif row.count("|") >= MIN_COLUMNS - 1:
-            cells = [cell.strip() for cell in row.split("|")]
-        if len(cells) > 1 and len(cells) == len(self._header) and MASK in row:
-            yield Masked(_named(self._header, cells), masked.numbers, masked.line)
-        elif len(cells) > 1 and "---" in row and grammar.TABLE_RULE.fullmatch(row):
-            self._header = self._last
-        else:
-            self._header, self._last = [], []
-            if MASK not in row and any(role(cell, self._names).role or "loss" in cell for cell in cells):
-                self._last = cells
-                if row[:1] != "|":  # no rule stands below such a head
-                    self._header = cells
-            yield masked
 
     def _in_box(self, masked: Masked) -> bool:
         """Add a line `| name | value |` to the open box; return whether it is one."""

@@ -88,8 +88,6 @@ GROUP = re.compile(r"[^\W\d]\w*$")
 
 # What precedes the number of an epoch, or of a pass over held-out data: `Train: 3 [50/391]`.
 PASS = re.compile(r"train(?:ing)?|val(?:id(?:ation)?)?|test(?:ing)?|eval(?:uation)?", re.IGNORECASE)
-# Steps that are counted within an epoch if the line names one before them.
-WITHIN_EPOCH = frozenset(["batch", "step", "iter", "iteration", "i", "b"])
 
 # What directly follows a number: a unit, a rate.
 UNIT = re.compile(r"[^\W\d_]*(?:/[a-z]+)?%?")
@@ -110,7 +108,7 @@ KERAS_BAR = re.compile(r"(?<!\d)\d+/(?:\d+|Unknown)\s*(?:\[[=>.]+\]|[━─-]{5,
 TQDM_BAR = re.compile(r"(?:\d%\||it/s|s/it|\?it)")
 GLUED_EPOCH = re.compile(r"(?<![\w.])(\d+)epoch\b")
 # `{'train_runtime': ..., 'train_loss': ...}` sums up a whole run; W&B quotes what it drops in a warning.
-NO_ROW = re.compile(r"train_runtime|train_samples_per_second|Dropping entry: ")
+NO_ROW = re.compile(r"train_runtime|train_samples_per_second|\bStep\b.{0,80}[Dd]ropping |Dropping entry: ")
 
 # A step that was skipped because its gradient was not finite, with the loss scale from then on.
 OVERFLOW = re.compile(
@@ -167,7 +165,6 @@ PAIR_LINE = re.compile(r"\s*[^\W\d][\w/.()%#-]*(?: [\w/.()%#-]+){0,5}(?: {2,}|\t
 # Names of columns, none of them a number; and a cell: a number, with or without a unit.
 COLUMNS = re.compile(r"\s*[^\W\d][\w/()@.-]*(?:\s+[^\W\d][\w/()@.-]*)+\s*")
 CELL = re.compile(r"(?:\0/\0|\0[GMk]?|\0:\0(?::\0)?|None|--):?")
-TABLE_RULE = re.compile(r"[\s:|-]*")
 
 # Losses that go by their kind or their network alone: `CrossEntropy=`, `SmoothL1=`, `xent:`, `GAN:`, `D_A:`.
 LOSS_KIND = re.compile(
@@ -286,8 +283,6 @@ def anchor(names: Names) -> re.Pattern[str]:
 DEVICES = frozenset(("cuda", "xpu", "mps", "cpu", "npu", "hpu"))
 # `avg loss so far is 0.31`; the words themselves report a loss that is nan.
 _IS = re.compile(r"\b(loss|lr)(?: so far)? is (?=\0)")
-# Weights & Biases repeats in a warning what it was given too late, beside the line that reported it.
-_DROPPED = re.compile(r"(?:wandb:\s+)?(?:WARNING\s+)?\(?(?:User provided step|Step)\b.{0,80}[Dd]ropping ")
 # A value in the call that makes it, as `tensor([0.5], device='cuda:0')`; its name or its arguments tell.
 _CALL = re.compile(rf"(?<=[:=\s\[]){CALL}{BEFORE}{MASK}{AFTER}")
 _OF_ARRAY = re.compile(
@@ -333,8 +328,6 @@ def spelled(shape: str) -> str:
     if not shape.isascii() and _HAS_CJK.search(shape):
         for pattern, english in _IN_CJK:
             shape = pattern.sub(english, shape)
-    if "ropping " in shape and (dropped := _DROPPED.search(shape)):
-        shape = shape[: dropped.start()]
     shape = _IS.sub(r"\1: ", shape)
     if "(" in shape:
         shape = _CALL.sub(_value_alone, shape)

@@ -136,17 +136,12 @@ def read(source: Source, names: Names) -> tuple[Table, ...]:
     Raises:
         StabtreeError: if no line holds a metric.
     """
-    found = _read(source, names)
-    if _lacking(found, names):
+    found, wanted = _read(source, names), set(names.asked.values())
+    if wanted.difference(*(table.columns for table in found)):
         made = _read(source, Names())
-        if not _lacking(made, names):
+        if not wanted.difference(*(table.columns for table in made)):
             return made
     return found
-
-
-def _lacking(found: tuple[Table, ...], names: Names) -> set[str]:
-    """Return the columns that the user named and that no table has."""
-    return set(names.asked.values()).difference(*(table.columns for table in found))
 
 
 def _scan(source: Source, names: Names, *, kinds: bool, enough: int = sys.maxsize) -> tuple[LogReader, Lines]:

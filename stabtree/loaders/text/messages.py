@@ -47,24 +47,14 @@ SOURCE = re.compile(r"(?:\[?rank ?\d+\]?:)?[ \t]{2,}(?![|+ \t])", re.IGNORECASE)
 
 @cache
 def error_words() -> re.Pattern[str]:
-    """Return what finds the words of lines that may be about an error."""
-    return re.compile(_words(), re.IGNORECASE)
-
-
-@cache
-def _in_lower_case() -> re.Pattern[str]:
-    """Return what finds these words in a text in lower case, which is several times as fast."""
-    return re.compile(_words())
-
-
-def _words() -> str:
+    """Return what finds the words of lines that may be about an error in a text in lower case, which is fast."""
     errors = [one.log.errors for one in frameworks().values() if one.log.errors]
-    return "|".join((endings.table().words, *errors))
+    return re.compile("|".join((endings.table().words, *errors)))
 
 
 def may_report_error(text: str) -> bool:
     """Return whether the beginning of a line holds a word of those about errors."""
-    return _in_lower_case().search(text[:MAX_FORM].lower()) is not None
+    return error_words().search(text[:MAX_FORM].lower()) is not None
 
 
 def is_spoken(line: Template) -> bool:
@@ -92,11 +82,6 @@ class ErrorLines(Struct):
         else:
             self.dropped += len(self._last) == KEEP_LAST
             self._last.append((number, text[: 4 * MAX_TEXT], rows))
-
-    @staticmethod
-    def is_source(text: str) -> bool:
-        """Return whether a line of a traceback quotes the source."""
-        return SOURCE.match(text) is not None
 
     def between(self, begin: int, end: int, last: int | None = None) -> tuple[LogLine, ...]:
         """Return the lines after the first `begin` rows, up to row `end`; for `begin` 0 those before all rows too.

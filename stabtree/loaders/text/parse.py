@@ -205,16 +205,12 @@ def _count(line: _Line, place: int, total: int) -> None:
 
 
 def _settle_counts(line: _Line) -> None:
-    """Take the first count of `[3/100][50/391]`, `[3/100] batch 50` and `Train: 3 [50/391]` as the epoch."""
+    """Take the first count of `[3/100][50/391]` and `Train: 3 [50/391]` as the epoch."""
     out = line.out
     if out.epoch or not out.position or not line.counts:
         return
-    first = line.counts[0]
-    batch = out.step is not None and first.start < out.step.start and normalize(out.step.name) in grammar.WITHIN_EPOCH
-    if batch or len(line.counts) > 1:
-        out.epoch = first._replace(name="epoch", role="epoch")
-    if batch:
-        out.position = None
+    if len(line.counts) > 1:
+        out.epoch = line.counts[0]._replace(name="epoch", role="epoch")
 
 
 _BOXED = re.compile(r"\[\0\]\s")
@@ -460,17 +456,14 @@ def _finish(line: _Line) -> None:
         _mark_evaluated(line)
     if not out.epoch and (glued := grammar.GLUED_EPOCH.search(text)) and glued.start(1) in line.starts:
         out.epoch = line.slot(line.starts.index(glued.start(1)), "epoch", "epoch")
-    if out.step and not out.step.is_step(line.numbers) and _is_measure(line, out.step):
-        out.metrics.append(out.step)
-        out.step = None
+    if (step := out.step) and not step.is_step(line.numbers):
+        negative = step.text[0] == "-" and step.text[1:].isdecimal()
+        if abs(step.value(line.numbers)) < MAX_STEP and not negative:  # measured: it has a unit, or a fraction
+            out.metrics.append(step)
+            out.step = None
     if out.position:
         bars = (("keras", grammar.KERAS_BAR), ("tqdm", grammar.TQDM_BAR))
         out.bar = next((name for name, pattern in bars if pattern.search(text)), "")
     if (odd := _ODD.search(text)) and role(odd[1], line.names).role:
         out.problem = f"holds no number for its {clean(odd[1], 40)}: {clean(odd[2], 40)!r}"
     _name_apart(line)
-
-
-def _is_measure(line: _Line, step: Slot) -> bool:
-    """Return whether what looks like a step is measured: it has a unit, or a fraction."""
-    return abs(step.value(line.numbers)) < MAX_STEP and not (step.text[0] == "-" and step.text[1:].isdecimal())

@@ -19,6 +19,7 @@ from stabtree.loaders.text.grammar import MASK
 from stabtree.loaders.text.messages import (
     HARMLESS,
     MAX_FORM,
+    SOURCE,
     UNITS,
     ErrorLines,
     PrintedSettings,
@@ -327,7 +328,7 @@ class LogReader:
             self._frame = number, text, self.rows.count
             return True
         if form.error:
-            if self._frame and not self.errors.is_source(text):
+            if self._frame and not SOURCE.match(text):
                 self.errors.add(*self._frame)
                 self._frame = None
             self.errors.add(number, text, self.rows.count)

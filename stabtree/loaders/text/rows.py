@@ -187,8 +187,9 @@ class LogRows(Struct):
         if own_step is None:
             if step is not None:
                 self.positions += 1
-        elif own_step.power:
-            self.roles["rounded"].set(row.row, own_step.rounded_to(numbers))
+        elif own_step.power:  # 1000 for `2K`, 100 for `2.1K`
+            digits = len(numbers[own_step.place].partition(".")[2])
+            self.roles["rounded"].set(row.row, 10.0 ** (own_step.power - digits))
         if template.bar == "keras":
             self.bar_row = row.row, line, template.place(numbers)
 

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 MAX_OUTCOMES = 4
 BAR = "progress bar"
-ROUNDED = "The steps are printed rounded: rows are placed evenly between them."
+ROUNDED = "The steps are printed rounded: they are counted on from the exact ones before them."
 
 
 class _Log(Struct, frozen=True):
@@ -220,18 +220,12 @@ def _few_are_named(step: Dense, carriers: list[Bools]) -> bool:
     """
     carriers = [rows for rows in carriers if rows.any()]
     for rows in carriers:
-        named = rows & step.logged
-        if np.count_nonzero(named) * 2 >= np.count_nonzero(rows) or _has_room(step, named, rows):
+        at = np.flatnonzero(rows & step.logged)
+        rises = np.diff(step.values[at])
+        has_room = len(rises) > 0 and bool((rises >= np.diff(np.cumsum(rows)[at])).all())
+        if len(at) * 2 >= np.count_nonzero(rows) or has_room:
             return False
     return bool(carriers)
-
-
-def _has_room(step: Dense, named: Bools, rows: Bools) -> bool:
-    """Return whether the steps that some rows name leave one for each of the rows between them."""
-    at = np.flatnonzero(named)
-    between = np.diff(np.cumsum(rows)[at])
-    rises = np.diff(step.values[at])
-    return len(rises) > 0 and bool((rises >= between).all())
 
 
 def _columns(log: _Log, span: Ints) -> tuple[Ints, dict[str, Column | None]]:

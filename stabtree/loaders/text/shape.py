@@ -55,10 +55,6 @@ class Slot(NamedTuple):
         number = to_float(self.text if self.place < 0 else numbers[self.place], self.power)
         return number / (to_float(numbers[self.whole]) or 1) if self.whole >= 0 else number
 
-    def rounded_to(self, numbers: Sequence[str]) -> float:
-        """Return what a number with a suffix was rounded to: 1000 for `2K`, 100 for `2.1K`."""
-        return 10.0 ** (self.power - len(numbers[self.place].partition(".")[2]))
-
     def named(self, name: str, names: Names) -> Slot:
         """Return the number by another name, with what that means."""
         kind, preference = role(name, names)

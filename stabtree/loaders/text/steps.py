@@ -38,7 +38,7 @@ SUMMED = "epoch_loss"
 
 
 def place_rounded(step: Dense, rounded: Dense) -> Dense:
-    """Return steps where some are printed as `2K`: counted on from exact ones, else spread evenly.
+    """Return steps where some are printed as `2K`: counted on from exact ones before them, else as they are.
 
     Args:
         step: of each row, (n,).
@@ -57,13 +57,7 @@ def place_rounded(step: Dense, rounded: Dense) -> Dense:
         if (np.abs(counted - printed)[first:] < units[first:]).all():
             found[at[first:]] = counted[first:]
             return Dense(found, step.logged)
-    begins = np.flatnonzero(np.diff(printed, prepend=printed[0] - 1))
-    sizes = np.diff(begins, append=len(printed))
-    apart = np.diff(printed[begins], append=printed[-1] + units[-1])
-    within = np.arange(len(printed)) - np.repeat(begins, sizes)
-    spread = np.floor(np.repeat(np.maximum(apart, 0) / sizes, sizes) * within)
-    found[at] = printed + np.where(units > 0, spread, 0.0)
-    return Dense(found, step.logged)
+    return step
 
 
 def are_samples(done: Floats, total: Floats) -> bool:
@@ -98,21 +92,12 @@ def from_bar(done: Floats, total: Floats) -> Floats | None:
     at = done[known]
     gaps = np.diff(at) / np.diff(known)
     usual = median(gaps)
-    if usual > 0 and np.count_nonzero(gaps == usual) >= MIN_SHARE * len(gaps) - 1:
-        steps = np.round(np.interp(np.arange(count), known, at))
-        after = np.arange(known[-1] + 1, count)
-        steps[after] = at[-1] + usual * (after - known[-1])
-        return steps
-    # A bar that was written to another stream lags behind by less than the distance of two rows.
-    each = round(float(at[-1] - at[0]) / int(known[-1] - known[0]))
-    if each < 1:
+    if usual <= 0 or np.count_nonzero(gaps == usual) < MIN_SHARE * len(gaps) - 1:
         return None
-    steps = np.round(each * (median(np.ceil(at / each) - known) + np.arange(count)))
-    lags = steps[known] - at
-    fits = (lags >= 0) & (lags <= each)
-    if fits.mean() >= MIN_SHARE and steps[0] >= 0:
-        return steps
-    return None
+    steps = np.round(np.interp(np.arange(count), known, at))
+    after = np.arange(known[-1] + 1, count)
+    steps[after] = at[-1] + usual * (after - known[-1])
+    return steps
 
 
 def separate_summaries(
@@ -171,8 +156,6 @@ def between(step: Dense, losses: Bools) -> Dense:
         return step
     anchor = named[np.minimum(np.searchsorted(named, np.arange(len(at))), len(named) - 1)]
     found = step.values[at[anchor]] - usual * (anchor - np.arange(len(at)))
-    if found.min() < 0:
-        return step
     values, logged = step.values.copy(), step.logged.copy()
     values[at], logged[at] = found, True
     return Dense(values, logged)
@@ -212,7 +195,10 @@ def place(
         return _filled(step, main, at), _filled(epoch, main, at), keep, ()
     target = main[before]
     if epoch.logged[main].all():
-        target = _of_epoch(epoch, main, at, target)
+        epochs, first, counts = np.unique(epoch.values[main], return_index=True, return_counts=True)
+        found = np.minimum(np.searchsorted(epochs, epoch.values[at]), len(epochs) - 1)
+        named = epoch.logged[at] & (epochs[found] == epoch.values[at]) & (counts[found] == 1)
+        target = np.where(named, main[first[found]], target)  # the only row of the epoch, else the row before
     replaced = sum(_fold(column, at, target) for column in dense.values())
     keep[at] = False
     text = f"{replaced:,} values were printed twice between two rows; the later one is used."
@@ -240,14 +226,6 @@ def _of_step(step: Dense, epoch: Dense, at: Ints, before: Ints, after: Ints) -> 
         other = epoch.logged[row] & epoch.logged[at] & (epoch.values[row] != epoch.values[at])
         found = np.where(same & ~other, row, found)
     return found
-
-
-def _of_epoch(epoch: Dense, main: Ints, at: Ints, target: Ints) -> Ints:
-    """Return the only row of the epoch that an aside names, else the row before it."""
-    epochs, first, counts = np.unique(epoch.values[main], return_index=True, return_counts=True)
-    found = np.minimum(np.searchsorted(epochs, epoch.values[at]), len(epochs) - 1)
-    named = epoch.logged[at] & (epochs[found] == epoch.values[at]) & (counts[found] == 1)
-    return np.where(named, main[first[found]], target)
 
 
 def _fold_free(column: Dense, at: Ints, target: Ints, keep: Bools) -> None:

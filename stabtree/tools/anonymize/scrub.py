@@ -227,7 +227,7 @@ class Scrub(Struct):
         # The reader removes escape codes first.
         head = without_escapes(line[: 4 * MAX_FORM])
         usual = self._known
-        if error_words().search(head[:MAX_FORM]):
+        if error_words().search(head[:MAX_FORM].lower()):
             self._known, self._in_error = _staying(self.hidden, in_error=True), True
         done = _rewritten(_KEYED, line, self.text, key)
         self._known, self._in_error = usual, False
@@ -311,7 +311,7 @@ class Scrub(Struct):
             text = found[0]
             if text not in unknown:
                 return text
-            error = self._in_error and error_words().search(text)
+            error = self._in_error and error_words().search(text.lower())
             if not error:
                 return self._word(text, kind)
             # An ending of a word of errors stays, a name before or after it is replaced.

@@ -83,11 +83,7 @@ def read(folder: Path, form: str, columns: Mapping[str, object]) -> Run:
         ),
         pytest.param(
             {"train_loss": FALLS, "val_de_loss": FALLS, "val_fr_loss": 3 * FALLS, "val_de_acc": 0, "val_fr_acc": RISES},
-            {
-                "loss": "train_loss",
-                "eval_loss": "mean(val_de_loss, val_fr_loss)",
-                "eval_quality": "mean(val_de_acc, val_fr_acc)",
-            },
+            {"loss": "train_loss", "eval_loss": "val_de_loss", "eval_quality": "val_de_acc"},
             id="several held-out sets",
         ),
     ],
