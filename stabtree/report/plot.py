@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from itertools import groupby, product
+from itertools import groupby
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING
 
@@ -20,7 +20,7 @@ from stabtree.report.rows import HASHES, distinct
 from stabtree.report.words import by_group, in_order
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from stabtree.common.lazy import Bools, Floats, Ints
     from stabtree.diagnosis.restart import Restart
@@ -51,13 +51,7 @@ ROWS = 2  # text rows of a strip
 MIN_NAME, MAX_NAME = 12, 18  # columns of a name
 MIN_CELLS = 10
 LINES = {"onset": "mark", "restart": "restart", "worse": "worse", "differs": "differs"}  # style by kind of mark
-# The words before the step of a mark, by its style: the first of these that leaves room for all of them.
-WORDS: tuple[Mapping[str, str], ...] = (
-    {"mark": "onset", "restart": "restart", "worse": "worse from", "differs": "differs at"},
-    {"restart": "restart"},
-    {"mark": "onset"},
-    {},
-)
+WORDS = {"mark": "onset", "restart": "restart", "worse": "worse from", "differs": "differs at"}  # before its step
 
 
 class Strip(Struct, frozen=True):
@@ -338,13 +332,11 @@ def short(value: float, digits: int = 3) -> str:
     return f"{mantissa}e{int(exponent)}"
 
 
-def ends(low: float, high: float) -> tuple[str, str]:
-    """Return the ends of an axis, with as many digits as it takes for them to differ, where there is room."""
-    for digits in range(3, MAX_DIGITS + 1):
-        texts = short(low, digits), short(high, digits)
-        if texts[0] != texts[1] and max(map(len, texts)) <= LONGEST:
-            return texts
-    return short(low), short(high)
+def apart(values: Iterable[float], longest: int = MAX_DIGITS + 6) -> list[str]:
+    """Return numbers in as many digits as it takes for them to differ, where that has room; none where it has not."""
+    wanted = [*values]
+    tries = ([short(value, digits) for value in wanted] for digits in range(3, MAX_DIGITS + 1))
+    return next((texts for texts in tries if len({*texts}) == len(texts) and max(map(len, texts)) <= longest), [])
 
 
 def linear_ticks(low: float, high: float, most: int) -> list[float]:
@@ -430,7 +422,7 @@ def _cells(width: int, room: int) -> int:
 
 def _left(strip: Strip, room: int, height: int, pen: Pen) -> list[Line]:
     """Return its name and the upper end of its axis; below, its notes and the lower end."""
-    low, high = ends(strip.low, strip.high)
+    low, high = apart((strip.low, strip.high), LONGEST) or map(short, (strip.low, strip.high))
     if np.isnan(strip.highs).all():
         low = high = ""
     elif strip.low == strip.high:
@@ -500,29 +492,22 @@ def _ink(strip: Strip, width: int, height: int, pen: Pen) -> Ink:
 
 
 def _steps(figure: Figure, marks: Sequence[CellMark], cells: int, pen: Pen) -> Line:
-    """Return the first step, what is marked, and the last step; an end gives way to a mark, a word to a number."""
-    first, last = f"{figure.first_step:,}", f"{figure.last_step:,}"
-    tries = []
-    for words, both in product(WORDS, ((first, last), ("", last), (first, ""), ("", ""))):
-        worded = [(cell, style, f"{words.get(style, '')} {label}".lstrip()) for cell, style, label in marks]
-        tries.append(_laid_out(worded, cells, pen, *both))
-    return min(tries, key=lambda tried: tried[0])[1]
-
-
-def _laid_out(marks: Sequence[CellMark], cells: int, pen: Pen, first: str, last: str) -> tuple[int, Line]:
-    """Return how many labels found no room in the row with these ends, and the row."""
+    """Return the marks, each with its word and step where these have room, and the first and the last step."""
     row: Line = [(" ", "")] * cells
-    ends_fit = _put(row, 0, first, "axis") and _put(row, cells - len(last), last, "axis")
-    lacking = 0 if ends_fit else len(marks) + 1
+    first, last = f"{figure.first_step:,}", f"{figure.last_step:,}"
+    room = cells - len(last) - 1
     for cell, style, _ in marks:
-        lacking += any(style == "axis" for _, style in row[max(0, cell - 1) : cell + 2])
         row[cell] = (pen.arrow, style)
     for cell, style, label in marks:
-        sides = [cell + 2, cell - 1 - len(label)]
-        if style == "restart":
-            sides.reverse()
-        lacking += not any(_put(row, start, label, style) for start in sides)
-    return lacking, _merged(row)
+        for text in (f"{WORDS[style]} {label}", label):
+            sides = [cell + 2, cell - 1 - len(text)]
+            if style == "restart" or sides[0] + len(text) > room:
+                sides.reverse()
+            if any(_put(row, start, text, style) for start in sides):
+                break
+    _put(row, cells - len(last), last, "axis")
+    _put(row, 0, first, "axis")
+    return _merged(row)
 
 
 def _put(row: Line, start: int, text: str, style: str) -> bool:

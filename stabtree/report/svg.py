@@ -11,7 +11,17 @@ from stabtree.common.stats import stretches
 from stabtree.common.text import clean
 from stabtree.report.outputs import DEFAULT_OPTIONS, RenderOptions
 from stabtree.report.page import asset
-from stabtree.report.plot import COLUMNS, column_of, levels, linear_ticks, log_ticks, short, step_ticks, whole_figure
+from stabtree.report.plot import (
+    COLUMNS,
+    apart,
+    column_of,
+    levels,
+    linear_ticks,
+    log_ticks,
+    short,
+    step_ticks,
+    whole_figure,
+)
 from stabtree.report.words import headline, main_finding
 
 if TYPE_CHECKING:
@@ -200,10 +210,7 @@ def _name(strip: Strip, y: int) -> str:
 def _value_axis(strip: Strip, box: Box) -> Iterator[str]:
     marks = (log_ticks if strip.log else linear_ticks)(strip.low, strip.high, 3 + (box[1] - box[0]) // 70)
     heights = _down(np.array(marks), strip, box).tolist()
-    # As many digits as it takes for them to differ.
-    tries = ([short(mark, digits) for mark in marks] for digits in range(3, 8))
-    names = next((names for names in tries if len(set(names)) == len(names)), [])
-    for height, name in zip(heights, names, strict=False):
+    for height, name in zip(heights, apart(marks), strict=False):
         yield f'<path class="grid" d="M{LEFT} {height:g}h{PLOT}"/>'
         yield _text(LEFT - 8, height + 4, name, "axis", "end")
 
