@@ -366,26 +366,19 @@ def step_ticks(first: int, last: int, most: int) -> list[int]:
 
 
 class Pen(Struct, frozen=True):
-    """What a figure is drawn with."""
+    """What a curve is drawn with."""
 
     across: int  # dots of a cell from left to right
     down: int
     glyphs: Mapping[int, str]  # the dots of a cell -> the character
-    bad: str  # a value that is not finite
-    line: str  # of a marked step
-    arrow: str  # below the line
-    up: str  # a value beyond the upper end of the axis
-    below: str
-    first: str  # points at the strip that moved before all others
-    cut: str  # in place of the middle of a long name
 
 
 _BITS = (0x01, 0x02, 0x04, 0x40, 0x08, 0x10, 0x20, 0x80)  # counted down, then across
 _BRAILLE = {
     dots: chr(0x2800 + sum(bit for index, bit in enumerate(_BITS) if dots >> index & 1)) for dots in range(1, 256)
 }
-BRAILLE = Pen(2, 4, _BRAILLE, "×", "┊", "▲", "↑", "↓", "◀", "…")
-ASCII = Pen(1, 2, {1: "'", 2: ".", 3: "*"}, "x", "|", "^", "^", "v", "<", "~")
+BRAILLE = Pen(2, 4, _BRAILLE)
+ASCII = Pen(1, 2, {1: "'", 2: ".", 3: "*"})  # a page in ASCII spells all other signs
 
 
 def columns_for(width: int) -> int:
@@ -409,10 +402,10 @@ def strips(figure: Figure, width: int, *, ascii: bool = False, height: int = ROW
     still = {cell: style for cell, style in styles.items() if style != LINES["onset"]}
     lines: list[Line] = []
     for strip in figure.strips:
-        left = _left(strip, room, height, pen)
+        left = _left(strip, room, height)
         right = _rows(strip, cells, styles if strip.moved else still, height, pen)
         lines += [[*label, *drawn] for label, drawn in zip(left, right, strict=True)]
-    lines.append([(" " * (room + LONGEST + 2), ""), *_steps(figure, marks, cells, pen)])
+    lines.append([(" " * (room + LONGEST + 2), ""), *_steps(figure, marks, cells)])
     return lines
 
 
@@ -420,7 +413,7 @@ def _cells(width: int, room: int) -> int:
     return max(MIN_CELLS, width - room - LONGEST - 2)
 
 
-def _left(strip: Strip, room: int, height: int, pen: Pen) -> list[Line]:
+def _left(strip: Strip, room: int, height: int) -> list[Line]:
     """Return its name and the upper end of its axis; below, its notes and the lower end."""
     low, high = apart((strip.low, strip.high), LONGEST) or map(short, (strip.low, strip.high))
     if np.isnan(strip.highs).all():
@@ -429,10 +422,8 @@ def _left(strip: Strip, room: int, height: int, pen: Pen) -> list[Line]:
         low = ""
     name, kept = clean(strip.metric), room - 1
     if len(name) > room:
-        name = name[: kept // 2] + pen.cut + name[len(name) - (kept - kept // 2) :]
-    if pen is ASCII:
-        name = name.encode("ascii", "replace").decode()
-    first = f"{pen.first} first " if strip.first else ""
+        name = name[: kept // 2] + "…" + name[len(name) - (kept - kept // 2) :]
+    first = "◀ first " if strip.first else ""
     notes = [] if strip.clipped is None else [f"max {short(strip.clipped)}"]
     notes += [] if strip.clipped_low is None else [f"min {short(strip.clipped_low)}"]
     note = " ".join([*notes, *(["(log)"] if strip.log else [])])[: room - len(first)]
@@ -446,7 +437,7 @@ def _left(strip: Strip, room: int, height: int, pen: Pen) -> list[Line]:
 def _rows(strip: Strip, cells: int, marks: Mapping[int, str], height: int, pen: Pen) -> list[Line]:
     """Draw the rows of a strip: the curve, over it what is not finite or beyond the axis, behind it marked steps."""
     columns = np.arange(len(strip.lows)) * cells // len(strip.lows)
-    rows: list[dict[int, Piece]] = [{cell: (pen.line, style) for cell, style in marks.items()} for _ in range(height)]
+    rows: list[dict[int, Piece]] = [{cell: ("┊", style) for cell, style in marks.items()} for _ in range(height)]
     kept = (1 << pen.down) - 1  # every second column of dots, so that a curve behind differs without colours too
     for curve, style in ((strip.behind, "behind"), (strip, "curve")):
         for row, codes in zip(rows, _ink(curve, cells, height, pen) if curve else [], strict=False):
@@ -454,9 +445,9 @@ def _rows(strip: Strip, cells: int, marks: Mapping[int, str], height: int, pen: 
                 dots = code & kept if pen.across > 1 else code * (cell % 2)
                 if shown := code if curve is strip else dots:
                     row[cell] = (pen.glyphs[shown], style)
-    rows[-1].update(dict.fromkeys(columns[strip.lows < strip.low].tolist(), (pen.below, "curve")))
-    rows[0].update(dict.fromkeys(columns[strip.highs > strip.high].tolist(), (pen.up, "curve")))
-    rows[0].update(dict.fromkeys(columns[strip.bad].tolist(), (pen.bad, "mark")))
+    rows[-1].update(dict.fromkeys(columns[strip.lows < strip.low].tolist(), ("↓", "curve")))
+    rows[0].update(dict.fromkeys(columns[strip.highs > strip.high].tolist(), ("↑", "curve")))
+    rows[0].update(dict.fromkeys(columns[strip.bad].tolist(), ("×", "mark")))
     return [_merged([row.get(cell, (" ", "")) for cell in range(cells)]) for row in rows]
 
 
@@ -491,13 +482,13 @@ def _ink(strip: Strip, width: int, height: int, pen: Pen) -> Ink:
     return cells
 
 
-def _steps(figure: Figure, marks: Sequence[CellMark], cells: int, pen: Pen) -> Line:
+def _steps(figure: Figure, marks: Sequence[CellMark], cells: int) -> Line:
     """Return the marks, each with its word and step where these have room, and the first and the last step."""
     row: Line = [(" ", "")] * cells
     first, last = f"{figure.first_step:,}", f"{figure.last_step:,}"
     room = cells - len(last) - 1
     for cell, style, _ in marks:
-        row[cell] = (pen.arrow, style)
+        row[cell] = ("▲", style)
     for cell, style, label in marks:
         for text in (f"{WORDS[style]} {label}", label):
             sides = [cell + 2, cell - 1 - len(text)]

@@ -103,7 +103,7 @@ def _legend(figure: Figure, y: int) -> tuple[list[str], int]:
         used |= {"cross"} if strip.bad.any() else set()
         used |= {"edge"} if strip.clipped is not None or strip.clipped_low is not None else set()
     parts, x, last = [], LEFT, LEFT + PLOT - LETTER * len(figure.unit)
-    for kind in (kind for kind in SIGNS if kind in used):
+    for kind in filter(used.__contains__, SIGNS):
         wide = 14 + LETTER * len(SIGNS[kind][1])
         if x > LEFT and x + wide > last:
             x, y = LEFT, y + ENTRY
@@ -119,9 +119,9 @@ def _sign(kind: str, x: float, y: float) -> str:
 def _page(title: str, subtitle: str, description: str, parts: Iterable[str], height: int) -> str:
     heads = []
     if title:
-        heads.append(_text(LEFT, TOP + 8, _cut(title, MAX_TITLE), "title"))
+        heads.append(_text(LEFT, TOP + 8, clean(title, MAX_TITLE), "title"))
     if subtitle:
-        heads.append(_text(LEFT, TOP + TITLE * bool(title), _cut(subtitle, MAX_SUBTITLE), "axis"))
+        heads.append(_text(LEFT, TOP + TITLE * bool(title), clean(subtitle, MAX_SUBTITLE), "axis"))
     size = f'viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}"'
     name = ": ".join(filter(None, [clean(subtitle), clean(title)])) or "A training run"
     lines = [
@@ -135,11 +135,6 @@ def _page(title: str, subtitle: str, description: str, parts: Iterable[str], hei
         "</svg>\n",
     ]
     return "\n".join(lines).replace("##", "#&#35;")  # which may begin a command of a service that prints it
-
-
-def _cut(text: str, max_length: int) -> str:
-    text = clean(text)
-    return text if len(text) <= max_length else f"{text[: max_length - 1].rstrip()}…"
 
 
 def _text(x: float, y: float, text: str, kind: str, anchor: str = "start") -> str:
