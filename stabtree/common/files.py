@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
+from typing import Annotated
+
+from msgspec import Struct, field
 
 
 class Place(Struct, frozen=True):
@@ -97,19 +99,14 @@ class FileUse(Struct, frozen=True):
 
 
 class Input(Struct, frozen=True):
-    """A file that was read, as it can be recognised again.
+    """A file that was read, as it can be recognised again."""
 
-    Attributes:
-        path: the file as it was named.
-        size: its bytes; None if it was not hashed.
-        sha256: the hash of the file as it is stored; None if it was not hashed.
-        reason: why it was not hashed.
-    """
-
-    path: str
-    size: int | None = None
-    sha256: str | None = None
-    reason: str = ""
+    path: Annotated[str, "The file, as it was named."]
+    size: Annotated[int | None, "Its size when it was hashed; null where it was not."] = field(
+        default=None, name="bytes"
+    )
+    sha256: Annotated[str | None, "The hash of the file as it is stored; null where it was not hashed."] = None
+    reason: Annotated[str, "Why it was not hashed; empty where it was."] = ""
 
 
 class LogLine(Struct, frozen=True):

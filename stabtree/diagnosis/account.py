@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from msgspec import Struct
 
@@ -31,26 +31,18 @@ class Fate(StrEnum):
 
 
 class AccountEntry(Struct, frozen=True):
-    """A series, or lines of one kind.
+    """A series, or lines of one kind."""
 
-    Attributes:
-        kind: `series`, `values` (those of a series that are not finite), `cells` (those that could not be read as
-            numbers) or `lines`.
-        name: the column; of lines the first one, or why it could not be read.
-        fate: what became of it.
-        count: how many values, cells or lines there are.
-        reason: why it is not judged; empty where it is.
-        first: the step of the first such value, or the number of the first such line; None where that is not known.
-        path: the file.
-    """
-
-    kind: str
-    name: str
-    fate: Fate
-    count: int
-    reason: str = ""
-    first: int | None = None
-    path: str = ""
+    kind: Annotated[
+        Literal["series", "values", "cells", "lines"],
+        "A series, values not finite, cells that are no numbers, or lines.",
+    ]
+    name: Annotated[str, "The column; of lines the first one, or why it could not be read."]
+    fate: Annotated[Fate, "What became of it."]
+    count: Annotated[int, "How many values, cells or lines there are."]
+    reason: Annotated[str, "Why it is not judged; empty where it is."] = ""
+    first: Annotated[int | None, "The step of the first such value, or the number of the first such line."] = None
+    path: Annotated[str, "The file."] = ""
 
 
 def account(run: Run) -> tuple[AccountEntry, ...]:

@@ -7,7 +7,7 @@ from enum import StrEnum
 from importlib import import_module
 from itertools import chain
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -275,19 +275,12 @@ class Missing(Struct, frozen=True):
 
 
 class LogNext(Struct, frozen=True):
-    """Something to log next time, and what it would decide.
+    """Something to log next time, and what it would decide."""
 
-    Attributes:
-        names: metrics, or settings to name in the manifest.
-        log: how to log them.
-        unlocks: ids of the questions and causes that it would answer.
-        decides: what of the findings it would settle, as `whether the cause is ...`.
-    """
-
-    names: tuple[str, ...]
-    log: str
-    unlocks: tuple[str, ...]
-    decides: tuple[str, ...] = ()
+    names: Annotated[tuple[str, ...], "Metrics to log, or settings to name."] = field(name="metric")
+    log: Annotated[str, "How to log them."]
+    unlocks: Annotated[tuple[str, ...], "Ids of the questions that they would answer."]
+    decides: Annotated[tuple[str, ...], "What of the findings they would settle."] = ()
 
 
 class Walked(Struct, frozen=True):
@@ -299,12 +292,12 @@ class Walked(Struct, frozen=True):
 
 
 class WalkedTree(Struct, frozen=True):
-    """One of the trees that were put together, whether any of it was walked, and why (not)."""
+    """One of the trees that were put together."""
 
-    name: str
-    title: str
-    walked: bool
-    why: str
+    name: Annotated[str, "Its name."]
+    title: Annotated[str, "Its title."]
+    walked: Annotated[bool, "Whether any of it was walked."]
+    why: Annotated[str, "Why, or why not."]
 
 
 class CauseState(StrEnum):
@@ -378,32 +371,23 @@ class Happening(Struct, frozen=True):
         return self.text if self.metric in self.text else f"{self.metric} {self.text}"
 
 
+Shows = Literal["last good", "onset", "worst", "end"]
+
+
 class QuotedRow(Struct, frozen=True):
-    """A row of the log that shows an incident.
+    """A row of the log that shows an incident."""
 
-    Attributes:
-        step: its step.
-        what: `last good`, `onset`, `worst` or `end`.
-        values: what was logged there, by metric; None for a NaN.
-    """
-
-    step: int
-    what: str
-    values: Mapping[str, float | None]
+    step: Annotated[int, "Its step."]
+    what: Annotated[Shows, "What it shows."]
+    values: Annotated[dict[str, float | None], "What was logged there, by metric."]
 
 
 class Accepted(Struct, frozen=True):
-    """Why a finding does not count, though nobody ignores its leaf: it is known.
+    """Why a finding does not count, though nobody ignores its leaf: it is known."""
 
-    Attributes:
-        reason: why it is accepted, in the user's words; may be empty.
-        since: since when, in the user's words; may be empty.
-        source: the file that accepts it.
-    """
-
-    reason: str = ""
-    since: str = ""
-    source: str = ""
+    reason: Annotated[str, "Why it is accepted; may be empty."] = ""
+    since: Annotated[str, "Since when; may be empty."] = ""
+    source: Annotated[str, "The file that says so: the settings, or the baseline."] = ""
 
     @property
     def text(self) -> str:

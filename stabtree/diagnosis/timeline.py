@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from stabtree.common.answer import Evidence
     from stabtree.common.faults import Fault
-    from stabtree.diagnosis.result import Incident
+    from stabtree.diagnosis.result import Incident, Shows
     from stabtree.measures.movers import Move, Movers
     from stabtree.measures.registry import Measured
     from stabtree.run import Run, Series
@@ -156,7 +156,7 @@ def quoted_rows(run: Run, item: Incident) -> tuple[QuotedRow, ...]:
     if not shown or item.onset_step is None:
         return ()
     series, steps = shown[0], shown[0].steps
-    quoted: dict[int, str] = {}  # what comes first here names a step
+    quoted: dict[int, Shows] = {}  # what comes first here names a step
     at = int(steps.searchsorted(item.onset_step))
     if at < len(steps):
         quoted[int(steps[at])] = "onset"
@@ -219,7 +219,7 @@ def _is_off(series: Series, at: int, value: float) -> bool:
 
 
 def _values(shown: list[Series], step: int) -> dict[str, float | None]:
-    """Return what was logged at a step; None for a NaN, which equals nothing."""
+    """Return what was logged at a step; None for what is not finite."""
     found = {series.metric: series.values[row_of(series.steps, step)] for series in shown}
     logged = {metric: float(values[0]) for metric, values in found.items() if len(values)}
-    return {metric: None if math.isnan(value) else value for metric, value in logged.items()}
+    return {metric: value if math.isfinite(value) else None for metric, value in logged.items()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -101,31 +101,28 @@ def batches(batch_id: Series, *, recent_steps: Count) -> Batches:
 
 
 class Watch(Struct, frozen=True):
-    """What the monitor sees in one series."""
+    """What the NaN monitor sees of one series."""
 
-    metric: str  # `loss` or `grad_norm`
-    first_step: int  # the first step at which it is not finite
-    total: int  # rows at which it is not finite
-    longest: int  # most such rows in a row
-    stop_step: int | None  # the step of the row at which the monitor would have stopped the run; None when it would not
-    returned_step: int | None  # the step from which on it is finite to the end of the log; None when it ends not finite
-    # The last finite value before the stop, or of the log where there is no stop; None without one.
-    last_good: float | None
-    last_good_step: int | None  # its step
+    first_step: Annotated[int, "The first step that is not finite."]
+    total: Annotated[int, "How many rows are not."]
+    longest: Annotated[int, "The most in a row."]
+    stop_step: Annotated[int | None, "Where it would have stopped the run; null where it would not."]
+    returned_step: Annotated[int | None, "Where the series came back for good."]
+    last_good: Annotated[float | None, "The last finite value before."]
+    last_good_step: Annotated[int | None, "Its step."]
 
 
 class Replay(Struct, frozen=True):
     """What the NaN monitor would have done."""
 
-    loss: Watch  # what it sees in the loss
-    grad_norm: Watch | None  # what it sees in grad_norm; None when it was not logged or is finite throughout
-    max_consecutive: int  # rows in a row that stop the run
-    every: int  # steps between two rows of the loss, the median
-    steps_in_vain: int  # steps from the stop to the end of the log; 0 without a stop, or when the loss came back
-    first_ranks: tuple[str, ...] = ()  # the ranks whose loss broke first; empty for a log of one rank
-    first_rank_step: int | None = None  # the step at which they did
-    # The ranks whose loss was finite then, or not logged: there the monitor says "another rank".
-    other_ranks: tuple[str, ...] = ()
+    max_consecutive: Annotated[int, "So many rows in a row without a finite loss stop the run."]
+    every: Annotated[int, "Steps between two rows."]
+    steps_in_vain: Annotated[int, "Steps that ran after it would have stopped."]
+    loss: Annotated[Watch, "The loss."]
+    grad_norm: Annotated[Watch | None, "The gradient norm; null where it is not logged, or finite."]
+    first_ranks: Annotated[tuple[str, ...], "The ranks that broke first."] = ()
+    first_rank_step: Annotated[int | None, "When."] = None
+    other_ranks: Annotated[tuple[str, ...], "The ranks that would have logged it as broken elsewhere."] = ()
 
 
 @measure()
@@ -174,7 +171,6 @@ def _watch(series: Series, max_consecutive: int) -> Watch | None:
     good = last_sound_row(series, len(series) if stop is None else stop)
     last = int(rows[-1])
     return Watch(
-        metric=series.metric,
         first_step=int(series.steps[rows[0]]),
         total=len(rows),
         longest=int(lengths.max()),

@@ -12,6 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_type_hi
 import msgspec
 
 from stabtree.common import extensions
+from stabtree.common.files import Input
+from stabtree.diagnosis.account import AccountEntry
+from stabtree.diagnosis.result import Accepted, LogNext, QuotedRow, WalkedTree
+from stabtree.measures.batches import Replay, Watch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,15 +27,16 @@ TITLE = "What `stabtree diagnose --json` prints, and each line of `watch --json`
 Severity = Literal["ok", "note", "warning", "critical"]
 Verdict = Literal["ok", "note", "warning", "critical", "unknown"]
 VERDICTS = get_args(Verdict)
+WRITTEN = (Accepted, AccountEntry, Input, LogNext, QuotedRow, Replay, WalkedTree, Watch)
+"""Values that are written as they are: their own attributes are the keys."""
 CauseStates = Literal["confirmed", "likely", "possible", "ruled_out"]
 Scalar = str | float | bool | list[int] | None
 Take = Literal["before", "unless over", "low", "best", "newest"]
 How = Literal["configured", "logged", "inferred", "unknown"]
-AccountKind = Literal["series", "values", "cells", "lines"]
 Version = Annotated[Literal[1], "The number of this contract."]
 
 
-class JsonPart(msgspec.Struct, forbid_unknown_fields=True):
+class JsonPart(msgspec.Struct):
     """A part of a document: an object that has all of its keys, and no others."""
 
 
@@ -49,15 +54,6 @@ class ConfigEntry(JsonPart):
     source: Annotated[str, "Where it was read."]
 
 
-class InputFile(JsonPart):
-    """A file."""
-
-    path: Annotated[str, "The file, as it was named."]
-    bytes: Annotated[int | None, "Its size when it was hashed; null where it was not."]
-    sha256: Annotated[str | None, "The hash of the file as it is stored; null where it was not hashed."]
-    reason: Annotated[str, "Why it was not hashed; empty where it was."]
-
-
 class RunPart(JsonPart):
     """The run."""
 
@@ -68,7 +64,7 @@ class RunPart(JsonPart):
     step_unit: Annotated[Literal["step", "epoch", "row"], "What its steps count."]
     metrics: Annotated[list[str], "The names of its series."]
     config: Annotated[dict[str, ConfigEntry], "Its configuration."]
-    inputs: Annotated[list[InputFile], "The files that it was read from."]
+    inputs: Annotated[list[Input], "The files that it was read from."]
 
 
 class ContextEntry(JsonPart):
@@ -130,15 +126,6 @@ class VisitPart(JsonPart):
     evidence: Annotated[list[EvidencePart], "What decided it; empty where it is unknown."]
     reason: Annotated[str, "Why it is unknown; empty where it is not."]
     strength: Annotated[float | None, "How far it is from the limit, in doublings; null where it has no degrees."]
-
-
-class TreePart(JsonPart):
-    """A tree."""
-
-    name: Annotated[str, "Its name."]
-    title: Annotated[str, "Its title."]
-    walked: Annotated[bool, "Whether any of it was walked."]
-    why: Annotated[str, "Why, or why not."]
 
 
 class EndPart(JsonPart):
@@ -203,14 +190,6 @@ class RestartPart(JsonPart):
     unit: Annotated[Literal["step", "epoch", "row"], "What all these steps count."]
 
 
-class AcceptedPart(JsonPart):
-    """The acceptance of a finding."""
-
-    reason: Annotated[str, "Why it is accepted; may be empty."]
-    since: Annotated[str, "Since when; may be empty."]
-    source: Annotated[str, "The file that says so: the settings, or the baseline."]
-
-
 class RelatedPart(JsonPart):
     """A leaf that was found beside another."""
 
@@ -218,14 +197,6 @@ class RelatedPart(JsonPart):
     title: Annotated[str, "The leaf in a few words."]
     severity: Annotated[Severity, "How bad it is."]
     onset_step: Annotated[int | None, "The first step of what was found."]
-
-
-class RowPart(JsonPart):
-    """A row."""
-
-    step: Annotated[int, "Its step."]
-    what: Annotated[Literal["last good", "onset", "worst", "end"], "What it shows."]
-    values: Annotated[dict[str, float | None], "What was logged there, by metric."]
 
 
 class FindingPart(JsonPart):
@@ -252,10 +223,10 @@ class FindingPart(JsonPart):
     page: Annotated[str | None, "The address of a page on the leaf; null where its tree names none."]
     own_onset_step: Annotated[int | None, "Where its own leaf begins; the event may have begun earlier."]
     ignored: Annotated[bool, "Whether it is left out of the verdict: its leaf is ignored, or it is accepted."]
-    accepted: Annotated[AcceptedPart | None, "Why it is accepted; null where it is not."]
+    accepted: Annotated[Accepted | None, "Why it is accepted; null where it is not."]
     also: Annotated[list[RelatedPart], "Other findings of the same event."]
     consequences: Annotated[list[RelatedPart], "Findings that followed from it."]
-    rows: Annotated[list[RowPart], "The rows that show it, by step."]
+    rows: Annotated[list[QuotedRow], "The rows that show it, by step."]
     open: Annotated[bool, "Whether it lasts to the end of the log."]
     p: Annotated[float | None, "How likely an engineer would call the run faulty; null where not fitted."]
 
@@ -279,52 +250,6 @@ class MissingPart(JsonPart):
     log: Annotated[str, "How to log it."]
 
 
-class LogNextPart(JsonPart):
-    """A thing to log."""
-
-    metric: Annotated[list[str], "Metrics to log, or settings to name."]
-    log: Annotated[str, "How to log them."]
-    unlocks: Annotated[list[str], "Ids of the questions that they would answer."]
-    decides: Annotated[list[str], "What of the findings they would settle."]
-
-
-class AccountPart(JsonPart):
-    """What became of something that the files hold."""
-
-    kind: Annotated[AccountKind, "A series, values not finite, cells that are no numbers, or lines."]
-    name: Annotated[str, "The column; of lines the first one, or why it could not be read."]
-    fate: Annotated[Literal["judged", "harmless", "unexplained"], "What became of it."]
-    count: Annotated[int, "How many values, cells or lines there are."]
-    reason: Annotated[str, "Why it is not judged; empty where it is."]
-    first: Annotated[int | None, "The step of the first such value, or the number of the first such line."]
-    path: Annotated[str, "The file."]
-
-
-class WatchPart(JsonPart):
-    """What the NaN monitor sees of one series."""
-
-    first_step: Annotated[int, "The first step that is not finite."]
-    total: Annotated[int, "How many rows are not."]
-    longest: Annotated[int, "The most in a row."]
-    stop_step: Annotated[int | None, "Where it would have stopped the run; null where it would not."]
-    returned_step: Annotated[int | None, "Where the series came back for good."]
-    last_good: Annotated[float | None, "The last finite value before."]
-    last_good_step: Annotated[int | None, "Its step."]
-
-
-class MonitorPart(JsonPart):
-    """The replay of the NaN monitor."""
-
-    max_consecutive: Annotated[int, "So many rows in a row without a finite loss stop the run."]
-    every: Annotated[int, "Steps between two rows."]
-    steps_in_vain: Annotated[int, "Steps that ran after it would have stopped."]
-    loss: Annotated[WatchPart, "The loss."]
-    grad_norm: Annotated[WatchPart | None, "The gradient norm; null where it is not logged, or finite."]
-    first_ranks: Annotated[list[str], "The ranks that broke first."]
-    first_rank_step: Annotated[int | None, "When."]
-    other_ranks: Annotated[list[str], "The ranks that would have logged it as broken elsewhere."]
-
-
 class DiagnosisPart(JsonPart):
     """A run that was judged."""
 
@@ -337,7 +262,7 @@ class DiagnosisPart(JsonPart):
     verdict: Annotated[Verdict, "The worst severity; unknown where what must be judged was not."]
     head: Annotated[list[str], "What was found; then how the run ended or what state the model was in, if known."]
     misread: Annotated[str, "Why what was read of the log does not represent the run; empty where it does."]
-    trees: Annotated[list[TreePart], "The trees that were put together."]
+    trees: Annotated[list[WalkedTree], "The trees that were put together."]
     path: Annotated[list[VisitPart], "The source document's own walk, up to its first leaf."]
     end: Annotated[EndPart, "The leaf at the end of the path."]
     findings: Annotated[list[FindingPart], "What was found: what leads, then the others, worst first."]
@@ -345,10 +270,10 @@ class DiagnosisPart(JsonPart):
     further: Annotated[list[list[VisitPart]], "The walks of the later sections, past the first leaf."]
     near: Annotated[list[NearPart], "What came near to an alarm without reaching it, likeliest first."]
     missing: Annotated[list[MissingPart], "Questions that the log could not answer."]
-    log_next: Annotated[list[LogNextPart], "What to log next time, the most useful first."]
+    log_next: Annotated[list[LogNext], "What to log next time, the most useful first."]
     notes: Annotated[list[str], "Notes on answers, on accepted findings, and on all that reading the log changed."]
-    account: Annotated[list[AccountPart], "What became of all that the files hold."]
-    monitor: Annotated[MonitorPart | None, "What the NaN monitor would have done; null where the loss is finite."]
+    account: Annotated[list[AccountEntry], "What became of all that the files hold."]
+    monitor: Annotated[Replay | None, "What the NaN monitor would have done; null where the loss is finite."]
 
 
 class JudgedRun(DiagnosisPart):
@@ -396,10 +321,16 @@ def schema() -> dict[str, Any]:
     refs, parts = msgspec.json.schema_components(kinds, ref_template="#/$defs/{name}")
     # One of two kinds of objects, which the library can't tell apart without a tag.
     parts["RunsPart"]["properties"]["runs"]["items"] = {"anyOf": list(refs[-2:])}
-    for kind in _all_parts(JsonPart):
+    every: tuple[type[msgspec.Struct], ...] = (*WRITTEN, *_all_parts(JsonPart))
+    for kind in every:
+        part = parts.get(kind.__name__, {})
+        keys: dict[str, Any] = part.get("properties", {})
+        part |= {"required": [*keys], "additionalProperties": False}  # each is always written, and nothing else
         hints = get_type_hints(kind, include_extras=True)
-        for name, held in parts.get(kind.__name__, {}).get("properties", {}).items():
-            held["description"] = hints[name].__metadata__[0]
+        for field in msgspec.structs.fields(kind):
+            if held := keys.get(field.encode_name):
+                held["description"] = hints[field.name].__metadata__[0]
+                held.pop("default", None)
     named = {_key(name): part for name, part in parts.items()}  # `finding_event` of the class `FindingEvent`
     whole = {"$schema": DRAFT, "title": TITLE, "anyOf": refs[: len(documents)], "$defs": named}
     text = json.dumps(whole)

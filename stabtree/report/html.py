@@ -156,7 +156,6 @@ def _body(report: Report, figure: Figure | None) -> Iterator[Markup]:
     if quoted := report.quoted:
         rows = ([tag("strong", cell) if line.here else cell for cell in line.texts] for line in quoted.lines)
         below.append(folded("The rows", table(quoted.heads, rows, class_="numbers quoted")))
-    careful = (report.careful + report.misread) * bool(report.misread)
     rest = (folded(part.title, _entries(part)) for part in topics.values())
     yield tag("a", "Skip to the report", href="#report", class_="skip")
     yield tag(
@@ -168,7 +167,7 @@ def _body(report: Report, figure: Figure | None) -> Iterator[Markup]:
             _paragraph(story(report), "story"),
             tag("p", report.facts, class_="facts"),
             _paragraph(report.earlier, "facts"),
-            _paragraph(careful, "careful"),
+            _paragraph(report.misread, "careful"),
             *(_paragraph(text, "facts") for text in accepted_notes(report.diagnosis)),
         ),
         tag(

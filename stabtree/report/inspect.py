@@ -38,6 +38,7 @@ USED_SHOWN = 60
 SKIPPED_SHOWN = 8
 LIST_SHOWN = 12
 KEY_WIDTH = 11
+EVEN = 0.9  # the share of equal intervals from which on they are even
 FATE_WIDTH = 13
 LOSSES = "What could be the training loss (--column loss=NAME takes another one)"
 MISSING = "Not checkable in this run; to change that, log"
@@ -166,9 +167,9 @@ def _columns(page: Page, uses: Sequence[ColumnUse]) -> None:
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style=QUIET)
     for title in ("column", "read as", "role"):
         table.add_column(title, overflow="fold")
-    counts = ["not finite"]
-    if any(use.misread for use in uses):
-        counts.append("misread")
+    counts = ["not finite", "misread"]
+    if not any(use.misread for use in uses):
+        counts.pop()
     for title in ("values", "first", "last", *counts):
         table.add_column(title, justify="right", no_wrap=True)
     for use in uses:
@@ -225,12 +226,8 @@ def interval(series: Series) -> str:
         return "once"
     intervals = np.diff(series.steps)
     usual = int(median(intervals))
-    every, even = f"every {usual:,} steps", float(np.mean(intervals == usual))
-    if usual == 1:
-        every = "every step"
-    if even < 0.9:
-        return f"about {every}, unevenly"
-    return every if even == 1 else f"{every}, mostly"
+    every = "every step" if usual == 1 else f"every {usual:,} steps"
+    return every if float(np.mean(intervals == usual)) >= EVEN else f"about {every}, unevenly"
 
 
 def _setting(value: object) -> str:

@@ -60,7 +60,7 @@ def inert(text: str) -> str:
 
 def plain(value: Any) -> Any:
     """Return a value fit for JSON: a number of numpy as Python's, None for one that is not finite."""
-    if isinstance(value, tuple):
+    if isinstance(value, Sequence) and not isinstance(value, str):
         return list(value)
     if isinstance(value, np.generic):
         value = value.item()
@@ -141,10 +141,7 @@ OF_OTHER_NAMES: dict[type[contract.JsonPart], Callable[[Any], dict[str, Any]]] =
         "checkpoint_every": restart.every,
         "path": None if restart.checkpoint_step is None else restart.path or None,
     },
-    contract.RowPart: lambda row: {"values": {metric: plain(value) for metric, value in row.values.items()}},
     contract.MissingPart: lambda miss: {"metric": miss.metrics},
-    contract.LogNextPart: lambda item: {"metric": item.names},
-    contract.InputFile: lambda item: {"bytes": item.size},
 }
 """What the attributes of a part are made of where its keys have other names."""
 

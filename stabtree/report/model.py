@@ -75,7 +75,7 @@ class Report:
         finding: the finding that the verdict rests on; None where there is none or the run was not judged.
         facts: the run in a line: steps, precision, optimizer, rate, file.
         quoted: the rows that show it; None where none do.
-        plainly: whether the trouble is over, or what to doubt about the finding; may be empty.
+        plainly: where the series ends, or what to doubt about the finding; may be empty.
         why: what the finding means.
         meaning: the same after whether it is over and what followed.
         node: the node of the finding, as Q3.4; empty where there is none.
@@ -87,9 +87,7 @@ class Report:
         earlier: what came before the finding and may have started it; may be empty.
         also: further findings, worst first; mere notes only where nothing worse was found.
         notes: how many notes are not among them.
-        events: what happened around the onset, by step.
         misread: how the log was misread, and what helps; empty where it was not.
-        careful: the word before what was misread; none where the title says it.
         unexplained: what was logged and no question reads, in sentences: values that are not finite, lines not read.
         monitor: what the NaN monitor would have done, in sentences; empty where the loss is finite throughout.
         ticks: the numbered sections, and what became of each.
@@ -117,10 +115,8 @@ class Report:
         others = [item for item in diagnosis.findings if item is not finding]
         self.also = tuple(item for item in others if item.leaf.severity.rank >= least.rank)
         self.notes = len(others) - len(self.also)
-        self.events = diagnosis.timeline
         if diagnosis.misread:
             self.misread = f"{diagnosis.misread}. {FIX_OF_MISREAD}"
-        self.careful = {UNKNOWN: ""}.get(self.verdict, "Careful: ")
         if diagnosis.monitor is not None:
             self.monitor = tuple(monitor_sentences(diagnosis.monitor, run.unit))
         self.ticks = tuple(ticks(diagnosis))
@@ -145,19 +141,12 @@ class Report:
 
     @property
     def also_seen(self) -> str:
-        """Other findings that show the event in other series, or date it, in a sentence; notes only of a note."""
-        finding = self.finding
-        if finding is None:
+        """Other findings of the same event in a sentence; notes only of a note."""
+        if self.finding is None:
             return ""
-        min_rank = min(finding.leaf.severity.rank, Severity.WARNING.rank)
-        series = {item.metric for item in finding.parts[0].evidence}
-        moved, seen = finding.own_onset_step != finding.onset_step, []
-        for item in finding.also:
-            dates = moved and item.onset_step == finding.onset_step
-            elsewhere = not {own.metric for own in item.evidence} <= series
-            if item.leaf.severity.rank >= min_rank and (dates or elsewhere):
-                seen.append(f"{item.leaf.id}{at_step(item)}")
-        return f"Also seen as: {', '.join(seen)}." if seen else ""
+        least = min(self.finding.leaf.severity.rank, Severity.WARNING.rank)
+        told = [item for item in self.finding.also if item.leaf.severity.rank >= least]
+        return f"Also seen as: {', '.join(item.leaf.id + at_step(item) for item in told)}." if told else ""
 
     @cached_property
     def do_now(self) -> tuple[Action, ...]:

@@ -139,8 +139,6 @@ STYLES = {
     "confirmed": f"bold {RED}",
     "likely": MAGENTA,
     "possible": "",
-    "not confirmed": QUIET,
-    "not checkable": QUIET,
     "ruled out": GREEN,
     "number": "bold",
     "passed": GREEN,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from itertools import groupby, product
+from itertools import groupby
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING
 
@@ -20,7 +20,7 @@ from stabtree.report.rows import HASHES, distinct
 from stabtree.report.words import by_group, in_order
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from stabtree.common.lazy import Bools, Floats, Ints
     from stabtree.diagnosis.restart import Restart
@@ -51,13 +51,7 @@ ROWS = 2  # text rows of a strip
 MIN_NAME, MAX_NAME = 12, 18  # columns of a name
 MIN_CELLS = 10
 LINES = {"onset": "mark", "restart": "restart", "worse": "worse", "differs": "differs"}  # style by kind of mark
-# The words before the step of a mark, by its style: the first of these that leaves room for all of them.
-WORDS: tuple[Mapping[str, str], ...] = (
-    {"mark": "onset", "restart": "restart", "worse": "worse from", "differs": "differs at"},
-    {"restart": "restart"},
-    {"mark": "onset"},
-    {},
-)
+WORDS = {"mark": "onset", "restart": "restart", "worse": "worse from", "differs": "differs at"}  # before its step
 
 
 class Strip(Struct, frozen=True):
@@ -338,13 +332,11 @@ def short(value: float, digits: int = 3) -> str:
     return f"{mantissa}e{int(exponent)}"
 
 
-def ends(low: float, high: float) -> tuple[str, str]:
-    """Return the ends of an axis, with as many digits as it takes for them to differ, where there is room."""
-    for digits in range(3, MAX_DIGITS + 1):
-        texts = short(low, digits), short(high, digits)
-        if texts[0] != texts[1] and max(map(len, texts)) <= LONGEST:
-            return texts
-    return short(low), short(high)
+def apart(values: Iterable[float], longest: int = MAX_DIGITS + 6) -> list[str]:
+    """Return numbers in as many digits as it takes for them to differ, where that has room; none where it has not."""
+    wanted = [*values]
+    tries = ([short(value, digits) for value in wanted] for digits in range(3, MAX_DIGITS + 1))
+    return next((texts for texts in tries if len({*texts}) == len(texts) and max(map(len, texts)) <= longest), [])
 
 
 def linear_ticks(low: float, high: float, most: int) -> list[float]:
@@ -374,26 +366,19 @@ def step_ticks(first: int, last: int, most: int) -> list[int]:
 
 
 class Pen(Struct, frozen=True):
-    """What a figure is drawn with."""
+    """What a curve is drawn with."""
 
     across: int  # dots of a cell from left to right
     down: int
     glyphs: Mapping[int, str]  # the dots of a cell -> the character
-    bad: str  # a value that is not finite
-    line: str  # of a marked step
-    arrow: str  # below the line
-    up: str  # a value beyond the upper end of the axis
-    below: str
-    first: str  # points at the strip that moved before all others
-    cut: str  # in place of the middle of a long name
 
 
 _BITS = (0x01, 0x02, 0x04, 0x40, 0x08, 0x10, 0x20, 0x80)  # counted down, then across
 _BRAILLE = {
     dots: chr(0x2800 + sum(bit for index, bit in enumerate(_BITS) if dots >> index & 1)) for dots in range(1, 256)
 }
-BRAILLE = Pen(2, 4, _BRAILLE, "×", "┊", "▲", "↑", "↓", "◀", "…")
-ASCII = Pen(1, 2, {1: "'", 2: ".", 3: "*"}, "x", "|", "^", "^", "v", "<", "~")
+BRAILLE = Pen(2, 4, _BRAILLE)
+ASCII = Pen(1, 2, {1: "'", 2: ".", 3: "*"})  # a page in ASCII spells all other signs
 
 
 def columns_for(width: int) -> int:
@@ -417,10 +402,10 @@ def strips(figure: Figure, width: int, *, ascii: bool = False, height: int = ROW
     still = {cell: style for cell, style in styles.items() if style != LINES["onset"]}
     lines: list[Line] = []
     for strip in figure.strips:
-        left = _left(strip, room, height, pen)
+        left = _left(strip, room, height)
         right = _rows(strip, cells, styles if strip.moved else still, height, pen)
         lines += [[*label, *drawn] for label, drawn in zip(left, right, strict=True)]
-    lines.append([(" " * (room + LONGEST + 2), ""), *_steps(figure, marks, cells, pen)])
+    lines.append([(" " * (room + LONGEST + 2), ""), *_steps(figure, marks, cells)])
     return lines
 
 
@@ -428,19 +413,17 @@ def _cells(width: int, room: int) -> int:
     return max(MIN_CELLS, width - room - LONGEST - 2)
 
 
-def _left(strip: Strip, room: int, height: int, pen: Pen) -> list[Line]:
+def _left(strip: Strip, room: int, height: int) -> list[Line]:
     """Return its name and the upper end of its axis; below, its notes and the lower end."""
-    low, high = ends(strip.low, strip.high)
+    low, high = apart((strip.low, strip.high), LONGEST) or map(short, (strip.low, strip.high))
     if np.isnan(strip.highs).all():
         low = high = ""
     elif strip.low == strip.high:
         low = ""
     name, kept = clean(strip.metric), room - 1
     if len(name) > room:
-        name = name[: kept // 2] + pen.cut + name[len(name) - (kept - kept // 2) :]
-    if pen is ASCII:
-        name = name.encode("ascii", "replace").decode()
-    first = f"{pen.first} first " if strip.first else ""
+        name = name[: kept // 2] + "…" + name[len(name) - (kept - kept // 2) :]
+    first = "◀ first " if strip.first else ""
     notes = [] if strip.clipped is None else [f"max {short(strip.clipped)}"]
     notes += [] if strip.clipped_low is None else [f"min {short(strip.clipped_low)}"]
     note = " ".join([*notes, *(["(log)"] if strip.log else [])])[: room - len(first)]
@@ -454,7 +437,7 @@ def _left(strip: Strip, room: int, height: int, pen: Pen) -> list[Line]:
 def _rows(strip: Strip, cells: int, marks: Mapping[int, str], height: int, pen: Pen) -> list[Line]:
     """Draw the rows of a strip: the curve, over it what is not finite or beyond the axis, behind it marked steps."""
     columns = np.arange(len(strip.lows)) * cells // len(strip.lows)
-    rows: list[dict[int, Piece]] = [{cell: (pen.line, style) for cell, style in marks.items()} for _ in range(height)]
+    rows: list[dict[int, Piece]] = [{cell: ("┊", style) for cell, style in marks.items()} for _ in range(height)]
     kept = (1 << pen.down) - 1  # every second column of dots, so that a curve behind differs without colours too
     for curve, style in ((strip.behind, "behind"), (strip, "curve")):
         for row, codes in zip(rows, _ink(curve, cells, height, pen) if curve else [], strict=False):
@@ -462,9 +445,9 @@ def _rows(strip: Strip, cells: int, marks: Mapping[int, str], height: int, pen: 
                 dots = code & kept if pen.across > 1 else code * (cell % 2)
                 if shown := code if curve is strip else dots:
                     row[cell] = (pen.glyphs[shown], style)
-    rows[-1].update(dict.fromkeys(columns[strip.lows < strip.low].tolist(), (pen.below, "curve")))
-    rows[0].update(dict.fromkeys(columns[strip.highs > strip.high].tolist(), (pen.up, "curve")))
-    rows[0].update(dict.fromkeys(columns[strip.bad].tolist(), (pen.bad, "mark")))
+    rows[-1].update(dict.fromkeys(columns[strip.lows < strip.low].tolist(), ("↓", "curve")))
+    rows[0].update(dict.fromkeys(columns[strip.highs > strip.high].tolist(), ("↑", "curve")))
+    rows[0].update(dict.fromkeys(columns[strip.bad].tolist(), ("×", "mark")))
     return [_merged([row.get(cell, (" ", "")) for cell in range(cells)]) for row in rows]
 
 
@@ -499,30 +482,23 @@ def _ink(strip: Strip, width: int, height: int, pen: Pen) -> Ink:
     return cells
 
 
-def _steps(figure: Figure, marks: Sequence[CellMark], cells: int, pen: Pen) -> Line:
-    """Return the first step, what is marked, and the last step; an end gives way to a mark, a word to a number."""
-    first, last = f"{figure.first_step:,}", f"{figure.last_step:,}"
-    tries = []
-    for words, both in product(WORDS, ((first, last), ("", last), (first, ""), ("", ""))):
-        worded = [(cell, style, f"{words.get(style, '')} {label}".lstrip()) for cell, style, label in marks]
-        tries.append(_laid_out(worded, cells, pen, *both))
-    return min(tries, key=lambda tried: tried[0])[1]
-
-
-def _laid_out(marks: Sequence[CellMark], cells: int, pen: Pen, first: str, last: str) -> tuple[int, Line]:
-    """Return how many labels found no room in the row with these ends, and the row."""
+def _steps(figure: Figure, marks: Sequence[CellMark], cells: int) -> Line:
+    """Return the marks, each with its word and step where these have room, and the first and the last step."""
     row: Line = [(" ", "")] * cells
-    ends_fit = _put(row, 0, first, "axis") and _put(row, cells - len(last), last, "axis")
-    lacking = 0 if ends_fit else len(marks) + 1
+    first, last = f"{figure.first_step:,}", f"{figure.last_step:,}"
+    room = cells - len(last) - 1
     for cell, style, _ in marks:
-        lacking += any(style == "axis" for _, style in row[max(0, cell - 1) : cell + 2])
-        row[cell] = (pen.arrow, style)
+        row[cell] = ("▲", style)
     for cell, style, label in marks:
-        sides = [cell + 2, cell - 1 - len(label)]
-        if style == "restart":
-            sides.reverse()
-        lacking += not any(_put(row, start, label, style) for start in sides)
-    return lacking, _merged(row)
+        for text in (f"{WORDS[style]} {label}", label):
+            sides = [cell + 2, cell - 1 - len(text)]
+            if style == "restart" or sides[0] + len(text) > room:
+                sides.reverse()
+            if any(_put(row, start, text, style) for start in sides):
+                break
+    _put(row, cells - len(last), last, "axis")
+    _put(row, 0, first, "axis")
+    return _merged(row)
 
 
 def _put(row: Line, start: int, text: str, style: str) -> bool:

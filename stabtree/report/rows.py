@@ -24,9 +24,8 @@ if TYPE_CHECKING:
 MAX_ROWS = 6
 DIGITS = 4
 MAX_COLUMNS = 4
-MAX_ALONE = 3  # rows before the onset that are not finite
 FEW_ROWS = 12  # a series of no more rows shows all it has in a table
-HERE, ALONE = "◀ here", "alone: the next row is ordinary"
+HERE = "◀ here"
 LAST_GOOD, BEFORE = "last good row", "row before"
 BEST = "◀ best"
 FROM_HERE = "◀ the first row from there on"
@@ -137,11 +136,6 @@ def _notes(shown: Sequence[Series], at: int, finding: Incident, *, sharp: bool) 
         after = last - at
         if after:
             notes[onset] += f", and all {after:,} rows after it" if after > 1 else ", and the row after it"
-        for series in shown[1:]:  # the last rows before it at which one was not finite between two rows that are
-            bad = ~np.isfinite(series.values)
-            sound = np.concatenate([[True], ~bad, [False]])
-            lone = series.steps[bad & sound[:-2] & sound[2:] & (series.steps < onset)]
-            notes |= dict.fromkeys(lone[: -MAX_ALONE - 1 : -1].tolist(), ALONE)
         around = [at - 2, at - 3]
     else:
         if last > at:

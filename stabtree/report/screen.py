@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -208,7 +207,7 @@ def _head(page: Page, report: Report) -> None:
     if report.earlier:
         page.line((report.earlier, ""), indent=indent)
     if report.misread:
-        page.line((report.careful, "number"), (report.misread, ""), indent=indent)
+        page.line((report.misread, ""), indent=indent)
     diagnosis = report.diagnosis
     answers = [f"Your answers: {text}" for text in diagnosis.answer_notes]
     accepted = words.accepted_notes(diagnosis)
@@ -287,10 +286,9 @@ def _path_line(page: Page, report: Report, lines: int) -> None:
     chains = [_joined(links), *(_joined([[("…", "dim")], *links[begin:]]) for begin in range(1, len(links)))]
     fitting = [chain for chain in chains if _width(page, chain) <= room] or [_joined(links[-1:])]
     shown = fitting[0]
-    for chain in fitting:
+    for chain in fitting if decided else ():
         begin = _width(page, chain) + 2  # the number goes on where the chain ends
-        texts = uncut("." * begin + decided, room, lines)
-        if decided and texts:
+        if texts := uncut("." * begin + decided, room, lines):
             shown = [*chain, (f": {' '.join(texts)[begin:]}", "")]
             break
     if lines:
@@ -321,18 +319,15 @@ def _link(group: Sequence[Visit], *, shorts: bool) -> list[Piece]:
 
 
 def _also(page: Page, report: Report, lines: int) -> None:
-    """Add the first of what else was found and how much more there is; only its name where its title is too long."""
+    """Add the first of what else was found, and how much more there is."""
     if not report.also or not lines:
         return
-    first, *others = report.also
-    word, title, tail = BADGES[first.leaf.severity].word.lower(), first.leaf.title, ""
-    if others:
-        tail = f" (and {len(others)} more)"
+    first, tail = report.also[0], f" (and {len(report.also) - 1} more)" * bool(report.also[1:])
+    word, title = BADGES[first.leaf.severity].word.lower(), first.leaf.title
     name = f" {first.leaf.id}{words.at_step(first)}"
-    text = f"{name}: {title[:1].lower()}{title[1:]}{tail}"
-    if len(textwrap.wrap(word + page.plain(text), page.width - LABEL)) > lines:
-        text = name + tail
-    _labelled(page, "Also", (word, f"{first.leaf.severity} word"), text)
+    room = (page.width - LABEL) * lines - len(word + name + tail) - 2
+    what = f": {clipped(page.plain(title[:1].lower() + title[1:]), room)}" * (room > LONGEST_SHORT)
+    _labelled(page, "Also", (word, f"{first.leaf.severity} word"), name + what + tail)
 
 
 def _not_checked(page: Page, report: Report) -> None:
@@ -413,16 +408,15 @@ def _levels(run: Run) -> str:
 
 
 def _checked(page: Page, report: Report) -> None:
-    """Add what was not found; then what nothing explains, else what was not judged and how much was noted."""
-    run, lacking = report.diagnosis.run, report.unjudged
+    """Add how much nothing explains, else what was not judged, behind what was not found; then how much was noted."""
+    lacking, notes = report.unjudged, report.diagnosis.run.notes
     if report.unexplained:  # of more use than what was not judged, and never left out
-        lacking = f"unexplained: {' '.join(report.unexplained)}"
+        lacking = f"{counted(len(report.unexplained), 'problem')} not explained; see --full"
     texts = ["; ".join(filter(None, (report.passed, lacking)))]
     if report.unexplained:
-        short = f"{counted(len(report.unexplained), 'problem')} not explained; see --full"
-        texts += ["; ".join(filter(None, (report.passed, short))), short]
-    elif run.notes and texts[0]:
-        texts.insert(0, f"{texts[0]} · {counted(len(run.notes), 'note')} on the log (--full)")
+        texts.append(lacking)
+    elif notes and texts[0]:
+        texts.insert(0, f"{texts[0]} · {counted(len(notes), 'note')} on the log (--full)")
     fitting = [text for text in map(page.plain, texts) if len(text) <= page.width]
     for line in fitting[:1] or uncut(page.plain(texts[-1]), page.width, 1):
         page.lines([[(line[:1].upper() + line[1:], "")]])
@@ -430,17 +424,13 @@ def _checked(page: Page, report: Report) -> None:
 
 def _path_with_margin(page: Page, report: Report) -> None:
     """Add the path in one line, in words where they fit, with the answer that was the closest to another one."""
-    shares = [(0.0, "")]
-    for visit in report.diagnosis.path:
-        if visit.answer.verdict == NO:
-            shares += [(_share(item), visit.question.id) for item in visit.answer.evidence]
-    share, id_ = max(shares)
-    whole = f"{share:.0%} of its limit"
+    noes = [visit for visit in report.diagnosis.path if visit.answer.verdict == NO]
+    share, id_ = max([(0.0, ""), *((max(map(_share, no.answer.evidence)), no.question.id) for no in noes)])
     chains = []
-    for shorts, margin in ((True, whole), (False, whole), (False, f"{share:.0%}")):
+    for shorts in (True, False):
         pieces = _joined([_link(group, shorts=shorts) for group in report.walks[0].groups])
-        if (id_, "id") in pieces:
-            pieces.insert(pieces.index((id_, "id")) + 3, (f" ({margin})", ""))  # behind the question and the answer
+        if (id_, "id") in pieces:  # behind the question and the answer
+            pieces.insert(pieces.index((id_, "id")) + 3, (f" ({share:.0%} of its limit)", ""))
         chains.append(pieces)
     fit = (line for line in chains if _width(page, line) <= page.width - PATH)
     page.item(("Path", "heading"), next(fit, chains[-1]), indent=0, head_width=PATH)

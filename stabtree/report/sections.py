@@ -9,13 +9,9 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from stabtree.common.figures import figure
-from stabtree.common.passes import row_of, rows_upto
-from stabtree.common.stats import median
-from stabtree.common.text import clean
+from stabtree.common.passes import row_of
 from stabtree.diagnosis.timeline import FOLLOWS
 from stabtree.measures.movers import LOST
-from stabtree.measures.registry import finite
-from stabtree.metrics.table import by_name
 from stabtree.report.advice import do_now
 from stabtree.report.explain import reference_to
 from stabtree.report.page import BADGES, CAUSE_SIGNS, TICK_WORDS
@@ -24,30 +20,31 @@ from stabtree.report.words import (
     answer_word,
     because,
     by_group,
+    ended,
     in_order,
+    named,
     progress,
     restart_brief,
     seen,
+    sentences,
     step_prefix,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stabtree.diagnosis.result import Diagnosis, Happening, Incident, JudgedCause
+    from stabtree.diagnosis.result import Happening, Incident, JudgedCause
     from stabtree.report.model import Open, Report, Walk
     from stabtree.run import Run
 
 BULLET, NUMBER, PARAGRAPH = "-", "1.", ""
 ONSET = "onset of:"  # how an event begins that no move of a series shows
-ROWS_OF_END = 5  # whose middle is where a series ends
 COURSE = "What happened, in order"
 MAX_TOLD = 3  # events that the story names
 PAST = {"goes": "went", "grows": "grew", "shrinks": "shrank", "rises": "rose"}
 PAST |= {"falls": "fell", "jumps": "jumped", "drops": "dropped"}
 _MOVE = re.compile(rf"({'|'.join(PAST)}) .*?(\S+) → ([^\s,]+(?:,\d+)*)")
 _PRESENT = re.compile(rf"\b({'|'.join(PAST)})\b")
-_NAMES = {"lr": "learning rate", "eval_quality": "held-out quality", "grad_norm": "gradient norm"}
 
 
 class Item(Struct, frozen=True):
@@ -107,7 +104,6 @@ def sections(report: Report) -> list[Topic]:
         Topic(COURSE, tuple(_events(report)), NUMBER),
         Topic("Read on", tuple(links)),
         Topic("NaN monitor", _texts(*report.monitor)),
-        Topic("Trees", tuple(_trees(diagnosis))),
         Topic("Your answers", _texts(*answers)),
         Topic("Unexplained", _texts(*report.unexplained)),
         Topic("Notes on the log", _texts(*others)),
@@ -120,26 +116,24 @@ def story(report: Report) -> str:
     run, finding = report.diagnosis.run, report.finding
     if finding is None or finding.onset_step is None:
         seen = finding.evidence[-1].text if finding and finding.is_alarm and finding.evidence else progress(run)
-        return _sentences(_spoken(seen, run), report.passed)
-    groups = [group[0] for group in by_group(report.events)]
+        return sentences(_spoken(seen, run), report.passed)
+    groups = [group[0] for group in by_group(report.diagnosis.timeline)]
     shown = [event for event in groups if event.metric.partition("/")[0] not in FOLLOWS] or groups
     own = [event for event in shown if event.metric == finding.metric][:1]
     before = [event for event in shown if event not in own and event.step <= finding.onset_step]
     told = sorted([*before[: MAX_TOLD - 1], *own], key=attrgetter("step"))
     parts = [_told(event, run, finding) for event in told]
-    ended = _ended(run, finding) if not any(event.text.startswith(LOST) for event in told) else ""
+    end = ""
+    if finding.is_alarm and not any(event.text.startswith(LOST) for event in told):
+        end = ended(run, finding)
     moved = re.sub(r"\b(?:step|epoch|row)s? (?=\d)", "", ", ".join(parts))
-    course = (ended, moved) if moved.endswith("meanwhile") else (moved, ended)
-    return _sentences(*course, re.sub(r"^use (?=\d)", "use the checkpoint of ", restart_brief(finding)))
-
-
-def _sentences(*texts: str) -> str:
-    return " ".join(f"{text[:1].upper()}{text[1:].rstrip('.')}." for text in texts if text)
+    course = (end, moved) if moved.endswith("meanwhile") else (moved, end)
+    return sentences(*course, re.sub(r"^use (?=\d)", "use the checkpoint of ", restart_brief(finding)))
 
 
 def _told(event: Happening, run: Run, finding: Incident) -> str:
     """Return what a series did in the past tense, with its numbers and steps."""
-    name, series, at = _named(event.metric), run.find(event.metric), f"{event.step:,}"
+    name, series, at = named(event.metric), run.find(event.metric), f"{event.step:,}"
     if series is not None and event.text.startswith(LOST):
         word, rest = figure(float(series.values[row_of(series.steps, event.step)][0])), event.text[len(LOST) :]
         return f"{name} is {word} {'at' if rest else 'from'} {at}{rest}"
@@ -152,31 +146,10 @@ def _told(event: Happening, run: Run, finding: Incident) -> str:
     return _PRESENT.sub(lambda verb: PAST[verb[0]], _spoken(re.split(r"; | \(", text)[0], run))
 
 
-def _ended(run: Run, finding: Incident) -> str:
-    """Say where the series of a finding was at its last good step, and where it ends; empty where it has no such."""
-    series, good = run.find(finding.metric), finding.last_good_step
-    if series is None or good is None or finding.turns or not finding.is_alarm:
-        return ""
-    steps, values = finite(series)
-    before, after = values[: rows_upto(steps, good)], values[rows_upto(steps, good) :]
-    if not len(before) or len(after) < ROWS_OF_END:
-        return ""
-    was, ends = figure(median(before[-ROWS_OF_END:])), figure(median(after[-ROWS_OF_END:]))
-    return f"{_named(finding.metric)} was {was} before, and ends at {ends}" * (was != ends)
-
-
-def _named(metric: str) -> str:
-    """Return a series as a sentence calls it: one that nobody knows by the name that it has."""
-    family, _, part = metric.partition("/")
-    if family not in by_name():
-        return f"`{clean(metric)}`"
-    return f"the {_NAMES.get(family, family.replace('_', ' '))}" + f" of `{clean(part)}`" * bool(part)
-
-
 def _spoken(text: str, run: Run) -> str:
     """Return a sentence with the series that it begins with as a sentence calls it."""
     first, _, rest = text.partition(" ")
-    return f"{_named(first)} {rest}" if first in run.series else text
+    return f"{named(first)} {rest}" if first in run.series else text
 
 
 def _texts(*texts: str) -> tuple[Item, ...]:
@@ -249,16 +222,6 @@ def walk_entries(walk: Walk) -> Iterator[Item]:
 
 
 def _events(report: Report) -> Iterator[Item]:
-    for event, text in in_order(report.events):
+    for event, text in in_order(report.diagnosis.timeline):
         first = "◀ first" * event.first
         yield Item(f"{text} {first}".rstrip(), f"{event.unit} {event.step:,}", "id", strong=first)
-
-
-def _trees(diagnosis: Diagnosis) -> Iterator[Item]:
-    """Yield which trees were walked, and which were not and why; nothing where there is only one."""
-    first, *others = diagnosis.trees
-    walked = [first.name, *(f"{tree.name} ({tree.why})" for tree in others if tree.walked)]
-    passed = [f"{tree.name} ({tree.why})" for tree in others if not tree.walked]
-    for head, names in (("walked", walked), ("not walked", passed)):
-        if names and others:
-            yield Item("; ".join(names), head, "dim")

@@ -11,7 +11,17 @@ from stabtree.common.stats import stretches
 from stabtree.common.text import clean
 from stabtree.report.outputs import DEFAULT_OPTIONS, RenderOptions
 from stabtree.report.page import asset
-from stabtree.report.plot import COLUMNS, column_of, levels, linear_ticks, log_ticks, short, step_ticks, whole_figure
+from stabtree.report.plot import (
+    COLUMNS,
+    apart,
+    column_of,
+    levels,
+    linear_ticks,
+    log_ticks,
+    short,
+    step_ticks,
+    whole_figure,
+)
 from stabtree.report.words import headline, main_finding
 
 if TYPE_CHECKING:
@@ -93,7 +103,7 @@ def _legend(figure: Figure, y: int) -> tuple[list[str], int]:
         used |= {"cross"} if strip.bad.any() else set()
         used |= {"edge"} if strip.clipped is not None or strip.clipped_low is not None else set()
     parts, x, last = [], LEFT, LEFT + PLOT - LETTER * len(figure.unit)
-    for kind in (kind for kind in SIGNS if kind in used):
+    for kind in filter(used.__contains__, SIGNS):
         wide = 14 + LETTER * len(SIGNS[kind][1])
         if x > LEFT and x + wide > last:
             x, y = LEFT, y + ENTRY
@@ -109,9 +119,9 @@ def _sign(kind: str, x: float, y: float) -> str:
 def _page(title: str, subtitle: str, description: str, parts: Iterable[str], height: int) -> str:
     heads = []
     if title:
-        heads.append(_text(LEFT, TOP + 8, _cut(title, MAX_TITLE), "title"))
+        heads.append(_text(LEFT, TOP + 8, clean(title, MAX_TITLE), "title"))
     if subtitle:
-        heads.append(_text(LEFT, TOP + TITLE * bool(title), _cut(subtitle, MAX_SUBTITLE), "axis"))
+        heads.append(_text(LEFT, TOP + TITLE * bool(title), clean(subtitle, MAX_SUBTITLE), "axis"))
     size = f'viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}"'
     name = ": ".join(filter(None, [clean(subtitle), clean(title)])) or "A training run"
     lines = [
@@ -125,11 +135,6 @@ def _page(title: str, subtitle: str, description: str, parts: Iterable[str], hei
         "</svg>\n",
     ]
     return "\n".join(lines).replace("##", "#&#35;")  # which may begin a command of a service that prints it
-
-
-def _cut(text: str, max_length: int) -> str:
-    text = clean(text)
-    return text if len(text) <= max_length else f"{text[: max_length - 1].rstrip()}…"
 
 
 def _text(x: float, y: float, text: str, kind: str, anchor: str = "start") -> str:
@@ -200,10 +205,7 @@ def _name(strip: Strip, y: int) -> str:
 def _value_axis(strip: Strip, box: Box) -> Iterator[str]:
     marks = (log_ticks if strip.log else linear_ticks)(strip.low, strip.high, 3 + (box[1] - box[0]) // 70)
     heights = _down(np.array(marks), strip, box).tolist()
-    # As many digits as it takes for them to differ.
-    tries = ([short(mark, digits) for mark in marks] for digits in range(3, 8))
-    names = next((names for names in tries if len(set(names)) == len(names)), [])
-    for height, name in zip(heights, names, strict=False):
+    for height, name in zip(heights, apart(marks), strict=False):
         yield f'<path class="grid" d="M{LEFT} {height:g}h{PLOT}"/>'
         yield _text(LEFT - 8, height + 4, name, "axis", "end")
 

@@ -7,11 +7,10 @@ from datetime import UTC, datetime
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from stabtree.common import shared
 from stabtree.common.answer import UNKNOWN, YES
 from stabtree.common.figures import figure
 from stabtree.common.lazy import np
-from stabtree.common.passes import row_of, rows_before, rows_upto
+from stabtree.common.passes import row_of, rows_upto
 from stabtree.common.stats import median
 from stabtree.common.text import clean, counting
 from stabtree.context.find import context_of
@@ -19,7 +18,7 @@ from stabtree.diagnosis.missing import ENDING, ending_questions
 from stabtree.frameworks.load import framework
 from stabtree.measures.nonfinite import which_terms
 from stabtree.measures.registry import finite
-from stabtree.metrics.table import all_metrics
+from stabtree.metrics.table import all_metrics, by_name
 from stabtree.report.page import Tick, clipped, counted
 from stabtree.run import UNSCALED
 from stabtree.tree.model import BRIEF, Severity, Take
@@ -423,13 +422,18 @@ def _algorithm(name: str) -> str:
     return name.upper() if name.isalnum() else name
 
 
-CAME_BACK = "Q2.3"  # the node of a spike that the loss came back from
+SPIKES = ("Q2.3", "Q2.4")  # the nodes of a spike, which the loss came back from or not
 WHICH_NAN = "Q1.4"  # the node of a loss that is not finite
-STAYED_UP = "Q2.4"  # the node of a spike that it did not come back from
 RISES = "Q4.5"  # the node of a rise that nothing explains
 MIN_ROWS = 3  # that make a level
+ROWS_OF_END = 5  # whose middle is where a series ends
+NAMES = {"lr": "learning rate", "eval_quality": "held-out quality", "grad_norm": "gradient norm"}
 LEVEL_SHARE = 20  # a level is one of so many parts of the rows
-ROWS_OF_JUMP = 2  # a row that is a mean may hold a part of a jump
+
+
+def sentences(*texts: str) -> str:
+    """Return clauses as sentences; empty ones are left out."""
+    return " ".join(f"{text[:1].upper()}{text[1:].rstrip('.')}." for text in texts if text)
 
 
 def plainly(run: Run, finding: Incident) -> str:
@@ -443,40 +447,37 @@ def plainly(run: Run, finding: Incident) -> str:
 
 def _outlook(run: Run, finding: Incident) -> str:
     """Return which part broke first, or whether a loss came back; empty of a finding that neither is said of."""
-    node, onset, loss, quality = finding.leaf.of, finding.onset_step, run.get("loss"), run.get("eval_quality")
+    node, onset, quality = finding.leaf.of, finding.onset_step, run.get("eval_quality")
     if onset is None:
         return ""
     if node == WHICH_NAN and (terms := which_terms(run, onset)):
-        return f"{terms[:1].upper()}{terms[1:]}."
-    if node in (CAME_BACK, STAYED_UP) and loss is not None:
-        return _course(loss, finding, onset)
+        return sentences(terms)
+    if node in SPIKES:
+        return sentences(ended(run, finding))
     if node == RISES and quality is not None:
         return _better_meanwhile(quality, onset)
     return ""
 
 
-def _course(loss: Series, finding: Incident, onset: int) -> str:
-    """Say how far a loss went up, and where it ends; empty where it has too few rows."""
-    steps, values = finite(loss)
-    rows, at = max(MIN_ROWS, len(values) // LEVEL_SHARE), rows_before(steps, onset)
-    if finding.leaf.of == STAYED_UP and finding.last_good_step is not None:
-        at = rows_upto(steps, finding.last_good_step)
-    before, after = values[:at][-shared.ROWS_LONG :], values[at:]
-    if min(len(before), len(after)) < MIN_ROWS:
+def ended(run: Run, finding: Incident) -> str:
+    """Say where the series of a finding was at its last good step, and where it ends; empty where it has no such."""
+    series, good = run.find(finding.metric), finding.last_good_step
+    if series is None or good is None or finding.turns:
         return ""
-    low, top, last = median(before), median(after[-rows:]), f"{figure(values[-1], 4)}"
-    if finding.leaf.of == CAME_BACK:
-        if finding.restart is None and max(top, values[-1]) <= before[-rows:].max():
-            return f"It came back: the loss ends at {last}; nothing to restart."
-        top, stays = after.max(), f", and ends at {last}."
-    elif abs(top - values[0]) <= shared.SHARE_SOME * abs(values[0]):
-        stays = f", back to the {figure(values[0], 3)} of its first row."
-    else:
-        stays = ", and stays there."
-    moved = "jumped"
-    if int(np.argmax(after >= (low + top) / 2)) >= ROWS_OF_JUMP:
-        moved = "climbed"
-    return f"The loss {moved} from {figure(low, 3)} to {figure(top, 3)}{stays}"
+    steps, values = finite(series)
+    before, after = values[: rows_upto(steps, good)], values[rows_upto(steps, good) :]
+    if not len(before) or len(after) < ROWS_OF_END:
+        return ""
+    was, ends = figure(median(before[-ROWS_OF_END:])), figure(median(after[-ROWS_OF_END:]))
+    return f"{named(finding.metric)} was {was} before, and ends at {ends}" * (was != ends)
+
+
+def named(metric: str) -> str:
+    """Return a series as a sentence calls it: one that nobody knows by the name that it has."""
+    family, _, part = metric.partition("/")
+    if family not in by_name():
+        return f"`{clean(metric)}`"
+    return f"the {NAMES.get(family, family.replace('_', ' '))}" + f" of `{clean(part)}`" * bool(part)
 
 
 def _better_meanwhile(quality: Series, onset: int) -> str:
