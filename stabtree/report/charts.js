@@ -41,7 +41,7 @@ function behind(plot) {
 const over = (strip, index) => (plot) => {
   const { ctx, bbox } = plot, ratio = uPlot.pxRatio, [xs, ys] = plot.data;
   const inside = (x) => x >= bbox.left - 1 && x <= bbox.left + bbox.width + 1;
-  const write = (text, x, y, ink, align = "left") => Object.assign(ctx, { fillStyle: ink, textAlign: align, font: `600 ${12 * ratio}px system-ui` }).fillText(text, x, y);
+  const write = (text, x, y, ink, align = "left", textBaseline = "alphabetic") => Object.assign(ctx, { fillStyle: ink, textAlign: align, textBaseline, font: `600 ${12 * ratio}px system-ui` }).fillText(text, x, y);
   ctx.save();
   labelled.forEach((mark, row) => {
     const x = at(plot, mark.step), top = bbox.top - (index ? 0 : (labelled.length - row) * ROW * ratio), words = WORDS[mark.kind] + mark.label;
@@ -69,7 +69,7 @@ const over = (strip, index) => (plot) => {
     const y = Math.min(Math.max(row < 0 ? bbox.top : plot.valToPos(ys[row], "y", true), bbox.top + 8 * ratio), bbox.top + bbox.height - 8 * ratio);
     Object.assign(ctx, { fillStyle: colour(mark.label === picked ? "bad" : "text"), strokeStyle: colour("back"), lineWidth: 1.5 * ratio }).beginPath();
     ctx.arc(x, y, 8.5 * ratio, 0, 7); ctx.fill(); ctx.stroke();
-    write(mark.label, x, y + 4 * ratio, colour("back"), "center");
+    write(mark.label, x, y + ratio, colour("back"), "center", "middle");
   }
   ctx.fillStyle = colour("restart");
   if (index === strips.length - 1) marks.filter(({ kind, step }) => kind === "checkpoint" && inside(at(plot, step))).forEach(({ step }) => {
@@ -102,7 +102,7 @@ function chart(strip, index) {
     width: live.clientWidth, height: (strip.tall ? TALL : LOW) + top + (end ? AXIS : 0), padding: [top, 14, 2, 0], legend: { show: false },
     cursor: { y: false, drag: { x: true, y: false, dist: 4, setScale: false }, sync: { key: "run", scales: ["x", null], filters: { pub: (kind) => kind === "mousemove" || kind === "mouseleave" } } },
     scales: { x: { time: false, range: () => shown }, y: { distr: strip.log ? 3 : 1, range: range(strip) } },
-    axes: [{ ...axis, size: end ? AXIS : 0, values: (_, steps) => steps.map((step) => (end ? count(step) : "")), incrs: [1, 2, 5].flatMap((one) => Array.from({ length: 16 }, (_, power) => one * 10 ** power)).sort((a, b) => a - b) },
+    axes: [{ ...axis, size: end ? AXIS : 0, space: Math.max(50, 7 * count(last).length + 14), values: (_, steps) => steps.map((step) => (end ? count(step) : "")), incrs: [1, 2, 5].flatMap((one) => Array.from({ length: 16 }, (_, power) => one * 10 ** power)).sort((a, b) => a - b) },
       { ...axis, size: SIDE, space: 30, ...(strip.log && { splits, filter: (_, values) => values }), values: (_, values) => values.map((one) => (one === null || strip.rows[1].every((row) => row === null) ? "" : short(one))) }],
     series: [{}, line("curve"), ...(strip.good ? [line("behind")] : [])],
     hooks: {

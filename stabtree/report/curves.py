@@ -35,7 +35,7 @@ def curves(figure: Figure, run: Run, good: Run | None = None) -> str:
     """
     near = enlarged(figure)
     drawn = [series for strip in figure.strips if (series := run.find(strip.metric))]
-    behind = [good.find(series.metric) if good else None for series in drawn]
+    behind = [good.find(strip.metric) if good and strip.behind else None for strip in figure.strips]
     most = MAX_POINTS // (len(drawn) + sum(series is not None for series in behind))
     strips = []
     for strip, series, other in zip(figure.strips, drawn, behind, strict=True):
@@ -51,7 +51,7 @@ def curves(figure: Figure, run: Run, good: Run | None = None) -> str:
         for mark in figure.marks
     ]
     found = {"unit": figure.unit, "whole": [figure.first_step, figure.last_step], "near": near, "marks": marks}
-    found |= {"strips": strips, "good": clean(good.name, MAX_NAME) if good else ""}
+    found |= {"strips": strips, "good": clean(good.name, MAX_NAME) if good and any(behind) else ""}
     # No text in it ends the script.
     return json.dumps(found, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c").replace("##", "#\\u0023")
 

@@ -158,7 +158,8 @@ def _repair(outcomes: Sequence[Outcome], *, show: bool) -> bool:
         done += changed
     verb = "would fix" if show else "fixed"
     what = ", ".join(map(told, done)) or "no value is the one right one"
-    notify(f"{verb} {len(done)} of {sum(len(one.findings) for one in found)}: {what}")
+    if found:
+        notify(f"{verb} {len(done)} of {sum(len(one.findings) for one in found)}: {what}")
     return bool(done) and not show
 
 

@@ -61,8 +61,8 @@ def repaired(file: Path, wanted: Sequence[Edit]) -> tuple[bytes, bytes, list[Edi
     """
     data = file.read_bytes()
     encoding, mark = encoding_of(data)
-    if file.is_symlink():
-        raise StabtreeError("it is a link", hint="name the file that it leads to")
+    if file.is_symlink() or file.stat().st_nlink > 1:  # written anew, it would part from its other names
+        raise StabtreeError("it is a link, or has further names", hint="name the file that it leads to")
     if packing(data) or not file.stat().st_mode & 0o222:
         raise StabtreeError("it is compressed, or read-only", hint="change it by hand")
     try:
