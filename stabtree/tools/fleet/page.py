@@ -117,7 +117,8 @@ def _placed(values: Sequence[float], start: int, end: int, *, ratio: float) -> t
     low, high = min(values), max(values)
     shares = plot.levels(np.array([*values, low, high]), low, high, log=low > 0 and high / low >= ratio)
     *places, first, last = [round(start + (end - start) * share) for share in shares.tolist()]
-    ticks = dict(zip(plot.apart((low, high)), (first, last), strict=True))
+    named = plot.apart((low, high)) or [plot.short(low), plot.short(high)]
+    ticks = dict(zip(named, (first, last), strict=True))
     for value, place in sorted(set(zip(values, places, strict=True))):
         if ratio < WIDE and all(abs(place - other) > APART for other in ticks.values()):
             ticks[value_text(value)] = place
