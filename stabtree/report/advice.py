@@ -110,9 +110,7 @@ def _no_checkpoint(restart: Restart) -> list[Piece]:
     if restart.useless is None:
         return [("No checkpoint is known", "number"), (f" from around {trouble}{AT_BEST}: {again}", "")]
     step, here, lowest = restart.useless
-    nearest = (
-        f"the eval loss is {figure(here, 4)} at the nearest, of {restart.unit} {step:,}, {figure(lowest, 4)} at best"
-    )
+    nearest = f"eval loss {figure(here, 4)} at the nearest, of {restart.unit} {step:,}, {figure(lowest, 4)} at best"
     return [("No checkpoint that was kept is of use", "number"), (f": {nearest}. Instead {again}", "")]
 
 

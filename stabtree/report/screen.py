@@ -411,10 +411,10 @@ def _checked(page: Page, report: Report) -> None:
     """Add how much nothing explains, else what was not judged, behind what was not found; then how much was noted."""
     lacking, notes = report.unjudged, report.diagnosis.run.notes
     if report.unexplained:  # of more use than what was not judged, and never left out
-        lacking = f"{counted(len(report.unexplained), 'problem')} not explained; see --full"
+        lacking = f"unexplained: {' '.join(report.unexplained)}"
     texts = ["; ".join(filter(None, (report.passed, lacking)))]
     if report.unexplained:
-        texts.append(lacking)
+        texts += [lacking, f"{counted(len(report.unexplained), 'problem')} not explained; see --full"]
     elif notes and texts[0]:
         texts.insert(0, f"{texts[0]} · {counted(len(notes), 'note')} on the log (--full)")
     fitting = [text for text in map(page.plain, texts) if len(text) <= page.width]
@@ -427,10 +427,11 @@ def _path_with_margin(page: Page, report: Report) -> None:
     noes = [visit for visit in report.diagnosis.path if visit.answer.verdict == NO]
     share, id_ = max([(0.0, ""), *((max(map(_share, no.answer.evidence)), no.question.id) for no in noes)])
     chains = []
-    for shorts in (True, False):
+    whole = " of its limit"
+    for shorts, unit in ((True, whole), (False, whole), (False, "")):
         pieces = _joined([_link(group, shorts=shorts) for group in report.walks[0].groups])
         if (id_, "id") in pieces:  # behind the question and the answer
-            pieces.insert(pieces.index((id_, "id")) + 3, (f" ({share:.0%} of its limit)", ""))
+            pieces.insert(pieces.index((id_, "id")) + 3, (f" ({share:.0%}{unit})", ""))
         chains.append(pieces)
     fit = (line for line in chains if _width(page, line) <= page.width - PATH)
     page.item(("Path", "heading"), next(fit, chains[-1]), indent=0, head_width=PATH)
