@@ -213,7 +213,7 @@ def _steps(page: Page, run: Run) -> None:
         _fact(page, "ranks", [(f"{len(run.ranks)}: {', '.join(list(run.ranks)[:LIST_SHOWN])}", "")])
     places: dict[str, list[str]] = {}
     for key, setting in run.config.items():
-        places.setdefault(setting.source, []).append(f"{key}={_setting(setting.value)}")
+        places.setdefault(setting.source, []).append(f"{key}={shown_value(setting.value)}")
     if places:
         page.heading("Configuration")
     for place, texts in places.items():
@@ -228,12 +228,6 @@ def interval(series: Series) -> str:
     usual = int(median(intervals))
     every = "every step" if usual == 1 else f"every {usual:,} steps"
     return every if float(np.mean(intervals == usual)) >= EVEN else f"about {every}, unevenly"
-
-
-def _setting(value: object) -> str:
-    if isinstance(value, tuple):
-        return first_few(value, LIST_SHOWN, 2000)
-    return shown_value(value)
 
 
 def _of_fate(fate: Fate, entries: Sequence[AccountEntry], unit: str) -> Iterator[str]:
