@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 MAX_LINES = 24  # of a terminal
 LISTED = MAX_LINES - 2  # lines of a list, which ends with what it leaves out
-SEEN = 2  # references of a finding
 NAMED = 6  # ids of nodes that go with the first one
 IN_TITLE, IN_SECTION, IN_TEXT = 3, 2, 1  # where a node has the words that were typed
 SHORT_WORD = 4  # letters; such a word is searched for as a whole
@@ -178,8 +177,7 @@ def _add(page: Page, tree: Tree, node: Node, most: int) -> None:
     page.line((" · ".join(filter(None, (_origin(tree, node), node.source))), "dim"), indent=1)
     page.blank()
     FIELDS[type(node)](page, tree, node, most)
-    if most == FULL:
-        field(page, "see", *(reference_to(tree, link) for link in see))
+    _list(page, "see", (reference_to(tree, link) for link in see), most)
 
 
 def _origin(tree: Tree, node: Node) -> str:
@@ -292,7 +290,6 @@ def _leaf(page: Page, tree: Tree, node: Leaf, most: int) -> None:
     if node.escalate:
         field(page, "if not", f"{node.escalate}: {tree.leaves[node.escalate].title} (--applied {node.of})")
     if most != FULL:
-        _list(page, "see", (reference_to(tree, link) for link in node.see), min(most, SEEN))
         return
     # The leaves that a reassuring one gives way to.
     reasons = {node.unproven: "without progress in the log", node.near: "where something came near its limit"}

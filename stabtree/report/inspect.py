@@ -239,9 +239,7 @@ def _of_fate(fate: Fate, entries: Sequence[AccountEntry], unit: str) -> Iterator
     for entry in lines[:SKIPPED_SHOWN]:
         where, more = "further lines", entry.count - 1
         if entry.first:
-            where = f"line {entry.first:,}"
-        if entry.first and more:
-            where += f" and {more:,} like it"
+            where = f"line {entry.first:,}" + f" and {more:,} like it" * (more > 0)
         yield f"{where}: {entry.name}"
     if lines[SKIPPED_SHOWN:]:
         yield f"and {len(lines) - SKIPPED_SHOWN:,} more kinds of lines"

@@ -205,8 +205,7 @@ def _head(page: Page, report: Report) -> None:
         page.line((report.misread, ""), indent=indent)
     diagnosis = report.diagnosis
     answers = [f"Your answers: {text}" for text in diagnosis.answer_notes]
-    accepted = words.accepted_notes(diagnosis)
-    for text in (*diagnosis.setting_notes, *answers, *accepted):
+    for text in (*diagnosis.setting_notes, *answers, *words.accepted_notes(diagnosis)):
         page.line((text, ""), indent=indent)
 
 
