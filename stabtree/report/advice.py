@@ -103,6 +103,8 @@ def _no_checkpoint(restart: Restart) -> list[Piece]:
             older += f" (the configuration writes one {_period(restart)})"
         elif restart.listed:
             older += f": the oldest is of {restart.unit} {restart.listed[0]:,}"
+            if restart.path:
+                older += f" ({clean(restart.path)})"
         else:
             older = "no checkpoint was kept"
         return [("Restart from ", ""), ("the beginning", "number"), (f": {older}; the whole run is lost", "")]
@@ -110,9 +112,8 @@ def _no_checkpoint(restart: Restart) -> list[Piece]:
     if restart.useless is None:
         return [("No checkpoint is known", "number"), (f" from around {trouble}{AT_BEST}: {again}", "")]
     step, here, lowest = restart.useless
-    nearest = (
-        f"the eval loss is {figure(here, 4)} at the nearest, of {restart.unit} {step:,}, {figure(lowest, 4)} at best"
-    )
+    nearest = f"at the nearest, of {restart.unit} {step:,}, the eval loss is {figure(here, 4)}, and "
+    nearest += f"{figure(lowest, 4)} at its lowest"
     return [("No checkpoint that was kept is of use", "number"), (f": {nearest}. Instead {again}", "")]
 
 

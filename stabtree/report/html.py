@@ -177,7 +177,7 @@ def _body(report: Report, figure: Figure | None) -> Iterator[Markup]:
             kept("div", *below, class_="below"),
             class_="lead" + " alone" * (not (drawn and beside)),
         ),
-        tag("p", *_closing(report), class_=f"closing {report.verdict}"),
+        tag("p", *_closing(report), class_=f"closing {report.diagnosis.verdict}"),
         headed("Everything else", *rest, name="more"),
         id="report",
     )

@@ -213,7 +213,7 @@ def _steps(page: Page, run: Run) -> None:
         _fact(page, "ranks", [(f"{len(run.ranks)}: {', '.join(list(run.ranks)[:LIST_SHOWN])}", "")])
     places: dict[str, list[str]] = {}
     for key, setting in run.config.items():
-        places.setdefault(setting.source, []).append(f"{key}={_setting(setting.value)}")
+        places.setdefault(setting.source, []).append(f"{key}={shown_value(setting.value)}")
     if places:
         page.heading("Configuration")
     for place, texts in places.items():
@@ -230,12 +230,6 @@ def interval(series: Series) -> str:
     return every if float(np.mean(intervals == usual)) >= EVEN else f"about {every}, unevenly"
 
 
-def _setting(value: object) -> str:
-    if isinstance(value, tuple):
-        return first_few(value, LIST_SHOWN, 2000)
-    return shown_value(value)
-
-
 def _of_fate(fate: Fate, entries: Sequence[AccountEntry], unit: str) -> Iterator[str]:
     """Yield the series that share a fate, then the lines, then what is unexplained."""
     series = list(dict.fromkeys(entry.name for entry in entries if entry.kind == "series"))
@@ -245,9 +239,7 @@ def _of_fate(fate: Fate, entries: Sequence[AccountEntry], unit: str) -> Iterator
     for entry in lines[:SKIPPED_SHOWN]:
         where, more = "further lines", entry.count - 1
         if entry.first:
-            where = f"line {entry.first:,}"
-        if entry.first and more:
-            where += f" and {more:,} like it"
+            where = f"line {entry.first:,}" + f" and {more:,} like it" * (more > 0)
         yield f"{where}: {entry.name}"
     if lines[SKIPPED_SHOWN:]:
         yield f"and {len(lines) - SKIPPED_SHOWN:,} more kinds of lines"

@@ -132,8 +132,6 @@ def postmortem(diagnosis: Diagnosis, options: RenderOptions = DEFAULT_OPTIONS) -
             if time:
                 at += f", {time:%Y-%m-%d %H:%M:%S} UTC"
             rows.append(("Onset", at))
-        if finding.restart:
-            rows.append((f"{finding.unit.capitalize()}s to run again", f"{finding.restart.lost_steps:,}"))
     rows += [("Author, date", f"{MARK} who wrote this, and when"), ("Status", f"{MARK} open, fixed or closed")]
     files = [f"read from {source.path} ({source.format}, {source.rows:,} rows)" for source in run.sources]
     logs = [Item(f"Log {item.text}: {item.how}") for item in report.open if item.how]

@@ -69,7 +69,6 @@ class Report:
 
     Attributes:
         diagnosis: what it is a report of.
-        verdict: `ok`, `note`, `warning`, `critical` or `unknown`.
         badge: the verdict beside the headline: `ok` where all notes are of what healthy runs have.
         title: what was found, in a few words, the step before it.
         finding: the finding that the verdict rests on; None where there is none or the run was not judged.
@@ -103,7 +102,7 @@ class Report:
     def __init__(self, diagnosis: Diagnosis, exit_code: int | None = None) -> None:
         run, finding = diagnosis.run, main_finding(diagnosis)
         self.diagnosis, self.finding, self.exit_code = diagnosis, finding, exit_code
-        self.verdict, self.badge, self.title = str(diagnosis.verdict), badge(diagnosis), headline(diagnosis)
+        self.badge, self.title = badge(diagnosis), headline(diagnosis)
         self.other_half = other_half(diagnosis)
         with any_floats(run):
             self.facts, self.unexplained = facts(run), unexplained(run)

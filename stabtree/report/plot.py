@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from itertools import groupby
-from operator import attrgetter, itemgetter
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -185,7 +185,8 @@ def logged(run: Run) -> list[Series]:
     """Return the outcomes, rates and gradients of a run that have a course, the loss first."""
     held = [series for series in (*run.series.values(), *run.others.values()) if len(series) > 1]
     roles = [(describe_name(series.metric).role, series) for series in held if series.metric != HASHES]
-    return [series for wanted in LOGGED for role, series in roles if role is wanted]
+    wanted = sorted((LOGGED.index(role), place) for place, (role, _) in enumerate(roles) if role in LOGGED)
+    return [roles[place][1] for _, place in wanted]
 
 
 def figure(
@@ -199,16 +200,16 @@ def figure(
     last = max(int(series.steps[-1]) for series in chosen)
     if first == last:
         return None
-    marks, onset = [], None
-    if finding and finding.restart and finding.restart.checkpoint_step is not None:
-        marks.append(Mark(finding.restart.checkpoint_step, "restart"))
-    if finding and finding.onset_step is not None:
-        onset = finding.onset_step
-        marks.append(Mark(onset, "onset"))
-    inside = sorted((mark for mark in marks if first <= mark.step <= last), key=attrgetter("step"))
-    told = tuple(replace(mark, label=f"{mark.step:,}") for mark in inside)
+    steps: dict[str, int | None] = {}
+    if finding and finding.restart:
+        steps["restart"] = finding.restart.checkpoint_step
+    if finding:
+        steps["onset"] = finding.onset_step
+    onset, inside = steps.get("onset"), ((step, kind) for kind, step in steps.items() if step is not None)
+    ordered = sorted(inside, key=itemgetter(0))
+    marks = tuple(Mark(step, kind, f"{step:,}") for step, kind in ordered if first <= step <= last)
     drawn = tuple(_strips(diagnosis, chosen, Frame(first, last, columns, onset)))
-    return Figure(first, last, columns, drawn, told, diagnosis.run.unit)
+    return Figure(first, last, columns, drawn, marks, diagnosis.run.unit)
 
 
 def _strips(diagnosis: Diagnosis, chosen: Sequence[Series], frame: Frame) -> Iterator[Strip]:

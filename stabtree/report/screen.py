@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from stabtree.common.answer import Evidence
     from stabtree.diagnosis.result import Diagnosis, Visit
     from stabtree.report.page import Line, Page, Piece
-    from stabtree.report.plot import Figure
     from stabtree.report.rows import Quoted
     from stabtree.run import Run
 
@@ -94,17 +93,22 @@ def screen(diagnosis: Diagnosis, options: RenderOptions = DEFAULT_OPTIONS) -> st
 
 def _to_act(report: Report, options: RenderOptions) -> str:
     """Return what it takes to act, each part folded no further than it takes to fit on a screen."""
-    table, plot, most = report.quoted, None, MAX_LINES
+    drawn: list[Line] = []
+    table, most = report.quoted, MAX_LINES
     if options.plots and report.finding is not None and not (table and table.few):
         plot = figure(report.diagnosis, report.finding, columns_for(options.width))
-    if plot and table and not table.sharp:
+        if plot:
+            shown = replace(plot, strips=plot.strips[:STRIPS])
+            height = ROWS_OF_PLOT // len(shown.strips)
+            drawn = strips(shown, options.width - INDENT, ascii=options.ascii, height=height)
+    if drawn and table and not table.sharp:
         table = None
     if options.width < MIN_WIDTH:
         most = NARROW_LINES
     adds: dict[str, Callable[[Page, Any], None]] = {
         "head": lambda page, _: _head(page, report),
         "rows": lambda page, rows: _quoted(page, table, rows),
-        "plot": lambda page, _: _strips(page, plot, options),
+        "plot": lambda page, _: page.lines(drawn, indent=INDENT),
         "meaning": lambda page, lines: _meaning(page, report, lines),
         "do now": lambda page, lines: add_actions(page, report.do_now, lines),
         "causes": lambda page, room: _causes(page, report, *room),
@@ -168,15 +172,6 @@ def full(diagnosis: Diagnosis, options: RenderOptions = DEFAULT_OPTIONS) -> str:
     return page.text()
 
 
-def _strips(page: Page, plot: Figure | None, options: RenderOptions) -> None:
-    """Add the first strips of a figure."""
-    if plot is None:
-        return
-    shown = replace(plot, strips=plot.strips[:STRIPS])
-    height = ROWS_OF_PLOT // len(shown.strips)
-    page.lines(strips(shown, options.width - INDENT, ascii=options.ascii, height=height), indent=INDENT)
-
-
 def _last_lines(page: Page, report: Report) -> None:
     """Add the verdict in short, and where there is more."""
     word, more = BADGES[report.badge].word.lower(), ["more: --full"]
@@ -210,8 +205,7 @@ def _head(page: Page, report: Report) -> None:
         page.line((report.misread, ""), indent=indent)
     diagnosis = report.diagnosis
     answers = [f"Your answers: {text}" for text in diagnosis.answer_notes]
-    accepted = words.accepted_notes(diagnosis)
-    for text in (*diagnosis.setting_notes, *answers, *accepted):
+    for text in (*diagnosis.setting_notes, *answers, *words.accepted_notes(diagnosis)):
         page.line((text, ""), indent=indent)
 
 
@@ -348,7 +342,7 @@ def _notes(page: Page, report: Report, lines: int) -> None:
     """Add the first note that a user may act on: what settings changed, what was guessed, what was not read."""
     run, shown = report.diagnosis.run, report.diagnosis.setting_notes  # which the head has
     others = [note for note in run.notes if note not in shown]
-    acted_on = [note for begin in ACTED_ON for note in others if note.startswith(begin)]
+    acted_on = [note for note in others if note.startswith(ACTED_ON)]
     for note in [*acted_on, *not_read(run)][:lines]:
         _labelled(page, "Note", note)
 
@@ -408,15 +402,16 @@ def _levels(run: Run) -> str:
 
 
 def _checked(page: Page, report: Report) -> None:
-    """Add how much nothing explains, else what was not judged, behind what was not found; then how much was noted."""
-    lacking, notes = report.unjudged, report.diagnosis.run.notes
+    """Add what was not found; then what nothing explains, else what was not judged and how much was noted."""
+    run, lacking = report.diagnosis.run, report.unjudged
     if report.unexplained:  # of more use than what was not judged, and never left out
-        lacking = f"{counted(len(report.unexplained), 'problem')} not explained; see --full"
+        lacking = f"unexplained: {' '.join(report.unexplained)}"
     texts = ["; ".join(filter(None, (report.passed, lacking)))]
     if report.unexplained:
-        texts.append(lacking)
-    elif notes and texts[0]:
-        texts.insert(0, f"{texts[0]} · {counted(len(notes), 'note')} on the log (--full)")
+        short = f"{counted(len(report.unexplained), 'problem')} not explained; see --full"
+        texts += ["; ".join(filter(None, (report.passed, short))), short]
+    elif run.notes and texts[0]:
+        texts.insert(0, f"{texts[0]} · {counted(len(run.notes), 'note')} on the log (--full)")
     fitting = [text for text in map(page.plain, texts) if len(text) <= page.width]
     for line in fitting[:1] or uncut(page.plain(texts[-1]), page.width, 1):
         page.lines([[(line[:1].upper() + line[1:], "")]])
@@ -427,10 +422,11 @@ def _path_with_margin(page: Page, report: Report) -> None:
     noes = [visit for visit in report.diagnosis.path if visit.answer.verdict == NO]
     share, id_ = max([(0.0, ""), *((max(map(_share, no.answer.evidence)), no.question.id) for no in noes)])
     chains = []
-    for shorts in (True, False):
+    whole = " of its limit"
+    for shorts, unit in ((True, whole), (False, whole), (False, "")):
         pieces = _joined([_link(group, shorts=shorts) for group in report.walks[0].groups])
         if (id_, "id") in pieces:  # behind the question and the answer
-            pieces.insert(pieces.index((id_, "id")) + 3, (f" ({share:.0%} of its limit)", ""))
+            pieces.insert(pieces.index((id_, "id")) + 3, (f" ({share:.0%}{unit})", ""))
         chains.append(pieces)
     fit = (line for line in chains if _width(page, line) <= page.width - PATH)
     page.item(("Path", "heading"), next(fit, chains[-1]), indent=0, head_width=PATH)

@@ -93,7 +93,7 @@ def sections(report: Report) -> list[Topic]:
     unjudged = report.finding is None
     answers, others = diagnosis.answer_notes, report.log_notes[len(report.unexplained) :]
     found = [
-        Topic("What it means", tuple(meaning(report)), PARAGRAPH, background=False),
+        Topic("What it means", _texts(report.meaning, report.also_seen), PARAGRAPH, background=False),
         Topic("Do now", tuple(to_do(report)), NUMBER, background=False),
         Topic("Causes", (*map(cause_entry, report.causes), *_texts(report.undecided)), background=False),
         Topic("Log next", _texts(report.log_next, *report.how_to_log), PARAGRAPH, background=False),
@@ -154,11 +154,6 @@ def _spoken(text: str, run: Run) -> str:
 
 def _texts(*texts: str) -> tuple[Item, ...]:
     return tuple(Item(text) for text in texts if text)
-
-
-def meaning(report: Report) -> Iterator[Item]:
-    """Yield what the finding means, and how else it shows."""
-    yield from _texts(report.meaning, report.also_seen)
 
 
 def checked(report: Report) -> Iterator[Item]:

@@ -258,8 +258,6 @@ def _description(figure: Figure) -> str:
     """Say what the picture shows, for whoever can't see it."""
     names = ", ".join(clean(strip.metric) for strip in figure.strips)
     parts = [f"{names} over {figure.unit}s {figure.first_step:,} to {figure.last_step:,}."]
-    if any(strip.behind is not None for strip in figure.strips):
-        parts.append("What is healthy is drawn behind it.")
     parts += [f"{clean(strip.metric)} moved first." for strip in figure.strips if strip.first]
     named = [mark for mark in figure.marks if mark.kind in WORDS]
     parts += [f"{WORDS[mark.kind].format(figure.unit).capitalize()} {mark.label}." for mark in named]

@@ -188,6 +188,8 @@ def shown_value(value: object) -> str:
     """Return the value of a parameter or a setting as a file states it."""
     if isinstance(value, bool):
         return str(value).lower()
+    if isinstance(value, tuple):
+        return first_few(value, ALIASES, 2000)
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from stabtree.diagnosis.result import Diagnosis, Happening, Incident, Visit
     from stabtree.measures.batches import Replay
     from stabtree.report.advice import Action
-    from stabtree.run import Run, Series
+    from stabtree.run import Run
 
 ENOUGH_ROWS = 20  # with fewer a run is not called healthy
 FEW_ROWS = 40  # below that a log has no windows, and may be too short for what must be judged
@@ -173,10 +173,11 @@ def other_half(diagnosis: Diagnosis) -> tuple[str, str]:
                 return "State: ", step_prefix(state) + finding_title(state)
         moved = progress(diagnosis.run)
         return "State: ", f"no other fault; {moved}" * bool(moved)
-    ended = next((part for item in found for part in item.parts if ENDING in part.leaf.events), None)
-    if ended is None or (ended.leaf.unended and main is None):  # the headline tells it
+    parts = chain.from_iterable(item.parts for item in found)
+    end = next((part for part in parts if ENDING in part.leaf.events), None)
+    if end is None or (end.leaf.unended and main is None):  # the headline tells it
         return "", ""
-    return "Ended: ", finding_title(ended)
+    return "Ended: ", finding_title(end)
 
 
 def progress(run: Run) -> str:
@@ -428,7 +429,6 @@ RISES = "Q4.5"  # the node of a rise that nothing explains
 MIN_ROWS = 3  # that make a level
 ROWS_OF_END = 5  # whose middle is where a series ends
 NAMES = {"lr": "learning rate", "eval_quality": "held-out quality", "grad_norm": "gradient norm"}
-LEVEL_SHARE = 20  # a level is one of so many parts of the rows
 
 
 def sentences(*texts: str) -> str:
@@ -447,15 +447,15 @@ def plainly(run: Run, finding: Incident) -> str:
 
 def _outlook(run: Run, finding: Incident) -> str:
     """Return which part broke first, or whether a loss came back; empty of a finding that neither is said of."""
-    node, onset, quality = finding.leaf.of, finding.onset_step, run.get("eval_quality")
+    node, onset = finding.leaf.of, finding.onset_step
     if onset is None:
         return ""
-    if node == WHICH_NAN and (terms := which_terms(run, onset)):
-        return sentences(terms)
+    if node == WHICH_NAN:
+        return sentences(which_terms(run, onset))
     if node in SPIKES:
         return sentences(ended(run, finding))
-    if node == RISES and quality is not None:
-        return _better_meanwhile(quality, onset)
+    if node == RISES and context_of(run).outcome.value != finding.metric:
+        return sentences(progress(run))
     return ""
 
 
@@ -478,20 +478,6 @@ def named(metric: str) -> str:
     if family not in by_name():
         return f"`{clean(metric)}`"
     return f"the {NAMES.get(family, family.replace('_', ' '))}" + f" of `{clean(part)}`" * bool(part)
-
-
-def _better_meanwhile(quality: Series, onset: int) -> str:
-    """Say that the quality on held-out data rose while the loss did: then the loss is no reason to stop."""
-    steps, values = finite(quality)
-    at = rows_upto(steps, onset)
-    best, after = values[:at].max(initial=-np.inf), values[at:]
-    if not at or len(after) < MIN_ROWS:
-        return ""
-    last = median(after[-max(MIN_ROWS, len(after) // LEVEL_SHARE) :])
-    if last <= best:
-        return ""
-    change = f"{figure(best, 4)} → {figure(last, 4)}"
-    return f"{quality.origin or quality.metric} got better meanwhile ({change}): look at the terms of the loss."
 
 
 def doubts(run: Run, finding: Incident) -> str:
