@@ -55,11 +55,6 @@ _MANY = re.compile(r"wandb://[^/]+/[^/]+(?:/sweeps/.*)?|mlflow:experiments/.*")
 MAX_LISTED = 500  # runs of a project, a sweep or an experiment
 
 
-def is_address(path: str) -> bool:
-    """Return whether a path is an address: of files, or of a run of a tracker's service."""
-    return ADDRESS.match(path) is not None
-
-
 def run_address(address: str) -> str:
     """Return the address of a run of a service, however it was typed; nothing for an address of files.
 
@@ -128,7 +123,7 @@ def fetched_runs(*paths: str, most: float, ranks: bool, **how: Any) -> Contents:
     Raises:
         StabtreeError: where an address can't be reached, or an option of `load_runs` is wrong.
     """
-    far, near = [*filter(is_address, paths)], [*filterfalse(is_address, paths)]
+    far, near = [*filter(ADDRESS.match, paths)], [*filterfalse(ADDRESS.match, paths)]
     if ranks:
         hint = "copy them here, or name the folder that they are in"
         raise StabtreeError("goes with files of this machine", where=f"--ranks {_shown(far[0])}", hint=hint)

@@ -220,13 +220,7 @@ def _typed(name: str, instead: str) -> str:
 
 def screen(records: Iterable[Record], look: RenderOptions = DEFAULT_OPTIONS) -> Iterator[str]:
     """Yield the runs, worst first; of many the causes first, then the worst of them."""
-    for text in _screen(Summary(records), look):
-        # An ellipsis stands where a word was too long for its column.
-        yield to_ascii(text.replace("…", ".")) if look.ascii else text
-
-
-def _screen(summary: Summary, look: RenderOptions) -> Iterator[str]:
-    page = new_page(look)
+    summary, page = Summary(records), new_page(look)
     page.line((summary.headline, "heading"))
     page.line((summary.where, "dim"))
     for sentence in summary.splits.values():
@@ -247,9 +241,11 @@ def _screen(summary: Summary, look: RenderOptions) -> Iterator[str]:
         page.line(("+1: one more finding in that run; diagnose it to see all", "dim"))
     for note in summary.notes:
         page.item(("·", "dim"), [(note, "dim")], indent=0, head_width=2)
-    yield inert(page.text())
+    text = page.text()
     for record in (shown or summary.records)[:1]:
-        yield inert(f"next  {next_command(record)}\n")  # in one line, however long: it is there to be copied
+        text += inert(f"next  {next_command(record)}\n")  # in one line, however long: it is there to be copied
+    # An ellipsis stands where a word was too long for its column.
+    yield to_ascii(text.replace("…", ".")) if look.ascii else text
 
 
 def _groups(page: Page, summary: Summary) -> None:
