@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from stabtree._version import __version__
 from stabtree.common.lazy import np
-from stabtree.judging.verdict import ORDER
 from stabtree.report import plot
 from stabtree.report.html import CLOSING, NOTHING, Markup, badge, opening, table, tag
 from stabtree.report.outputs import DEFAULT_OPTIONS, RenderOptions
@@ -57,14 +56,10 @@ def page(records: Iterable[Record], _look: RenderOptions = DEFAULT_OPTIONS) -> I
 
 
 def _header(summary: Summary) -> Markup:
-    counts = [
-        tag("li", badge(verdict), " ", tag("b", f"{summary.counts[verdict]:,}"))
-        for verdict in ORDER
-        if summary.counts[verdict]
-    ]
+    counts = [tag("li", badge(verdict), " ", tag("b", f"{count:,}")) for verdict, count in summary.counts.items()]
     return tag(
         "header",
-        badge(min(summary.counts, key=ORDER.index, default=Severity.OK)),
+        badge(next(iter(summary.counts), Severity.OK)),
         tag("h1", summary.title),
         tag("p", " · ".join(filter(None, (summary.where, f"judged by stabtree {__version__}"))), class_="facts"),
         tag("ul", *counts, class_="counts", aria_label="Runs by verdict"),

@@ -92,24 +92,20 @@ class Record(Struct, frozen=True):
         return zlib.decompress(self.packed).decode() if self.packed else ""
 
 
-def record_of(
-    outcome: Outcome, path: str, *, documents: bool = True, fault: bool = False, seconds: float = 0.0
-) -> Record:
+def record_of(outcome: Outcome, path: str, *, documents: bool = True) -> Record:
     """Return what became of one run of many.
 
     Args:
         outcome: the outcome, whose name is the path, with the run's name behind it where the path holds several.
         path: what was read.
         documents: whether its JSON is wanted, which takes longer than the rest.
-        fault: whether stabtree itself failed.
-        seconds: how long reading and judging took.
     """
     found, name = outcome.found, clean(outcome.name.removeprefix(path).strip(), MAX_PATH)
     shown = clean(path, MAX_PATH)
     if isinstance(found, StabtreeError):
         packed = _packed({"source": outcome.name, "path": outcome.name, **machine.error(found)})
         problem = clean(found.problem, MAX_PROBLEM)
-        return Record(shown, name, title=problem, files=(path,), packed=packed, fault=fault, seconds=seconds)
+        return Record(shown, name, title=problem, files=(path,), packed=packed)
     main, told = main_finding(found), badge(found)
     packed = _packed({"source": outcome.name, **machine.to_dict(found)}) if documents else b""
     run = found.run
@@ -135,7 +131,6 @@ def record_of(
         mark=mark,
         files=tuple(source.path for source in run.sources),
         packed=packed,
-        seconds=seconds,
         outdated=found.acceptance_notes,
     )
     if main is None:

@@ -20,7 +20,7 @@ from stabtree.common.errors import StabtreeError
 from stabtree.common.text import clean, hidden, masked, stays_inside
 from stabtree.loaders import Loaded
 from stabtree.loaders.folder import SETTINGS
-from stabtree.loaders.paths.find import MAX_TOGETHER, Unit, is_hidden, is_log, may_be_log
+from stabtree.loaders.paths.find import MAX_TOGETHER, Unit, is_hidden, is_log, may_be_log, place
 from stabtree.loaders.paths.load import Contents, contents, find_runs, only_named
 from stabtree.loaders.paths.read import LoadOptions
 from stabtree.loaders.paths.stored import with_inputs
@@ -28,7 +28,10 @@ from stabtree.loaders.source import ADDRESS
 from stabtree.run import Run
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    # Units on this machine, what addresses begin with by what their copies begin with, and what else is to be told.
+    Copy = tuple[list[Unit], dict[str, str], Contents]
 
 T = TypeVar("T")
 CHECK = "check the address, and that you may read there"
@@ -38,26 +41,18 @@ _ACCESS = {
     "mlflow": "check the address, MLFLOW_TRACKING_URI and what MLflow logs in with",
 }
 MAX_BYTES = 1 << 30  # of one file that is copied
-EXTRA = "type `pip install 'stabtree[remote]'`"
-# What people type, what MLflow prints, and what the pages are at: first of many runs, then of one. Only the server of
-# the environment is asked.
+# What people type, what MLflow prints, and what the pages are at. Only the server of the environment is asked.
 _PAGE = r"https?://(?:[\w.-]*\bwandb\b[\w.:-]*|[^/@]+/wandb)/"
 _FORMS = (
-    (re.compile(r"wandb:/*([^/?#:@]+/[^/?#:@]+)/?"), "wandb://{}"),
-    (re.compile(rf"{_PAGE}([^/?#:@]+/[^/?#:@.]+)(?:/(?:workspace|table|overview))?/?(?:\?.*)?"), "wandb://{}"),
-    (re.compile(rf"(?:wandb:/*|{_PAGE})([^/?#:@]+/[^/?#:@]+/sweeps/[\w-]+)(?:[/?].*)?"), "wandb://{}"),
-    (re.compile(r"(?:mlflow:/*|https?://[^#\s]+#/)(experiments/[^/?#]+)(?:[/?](?!runs/).*)?"), "mlflow:{}"),
-    (re.compile(r"wandb:/*([^/?#:@]+/[^/?#:@]+)/(?:runs/)?([^/?#:@]+)/?"), "wandb://{}/{}"),
-    (re.compile(r"https?://[^/@]+/(?:wandb/)?([^/?#]+/[^/?#]+)/runs/([\w-]+)(?:[/?#][^.]*)?"), "wandb://{}/{}"),
-    (re.compile(r"(?:mlflow:|runs:/|https?://[^#\s]+#/experiments/\d+/runs/)/*([\w-]+)(?:[/?#].*)?"), "mlflow:{}"),
+    (r"wandb:/*([^/?#:@]+/[^/?#:@]+)(?:/(?:runs/)?([^/?#:@]+))?/?", "wandb://"),
+    (rf"(?:wandb:/*|{_PAGE})([^/?#:@]+/[^/?#:@]+/sweeps/[\w-]+)(?:[/?].*)?", "wandb://"),
+    (rf"{_PAGE}([^/?#:@]+/[^/?#:@.]+)(?:/(?:workspace|table|overview))?/?(?:\?.*)?", "wandb://"),
+    (r"https?://[^/@]+/(?:wandb/)?([^/?#]+/[^/?#]+)/runs/([\w-]+)(?:[/?#][^.]*)?", "wandb://"),
+    (r"(?:mlflow:/*|https?://[^#\s]+#/)(experiments/[^/?#]+)(?:[/?](?!runs/).*)?", "mlflow:"),
+    (r"(?:mlflow:|runs:/|https?://[^#\s]+#/experiments/\d+/runs/)/*([\w-]+)(?:[/?#].*)?", "mlflow:"),
 )
 _MANY = re.compile(r"wandb://[^/]+/[^/]+(?:/sweeps/.*)?|mlflow:experiments/.*")
 MAX_LISTED = 500  # runs of a project, a sweep or an experiment
-
-
-def is_address(path: str) -> bool:
-    """Return whether a path is an address: of files, or of a run of a tracker's service."""
-    return ADDRESS.match(path) is not None
 
 
 def run_address(address: str) -> str:
@@ -66,9 +61,9 @@ def run_address(address: str) -> str:
     Raises:
         StabtreeError: where it is one of a service, but of no run.
     """
-    for form, plain in _FORMS:
-        if found := form.fullmatch(address):
-            return plain.format(*(clean(unquote(part)) for part in found.groups()))
+    for form, service in _FORMS:
+        if found := re.fullmatch(form, address):
+            return service + "/".join(clean(unquote(part)) for part in filter(None, found.groups()))
     if address.startswith(("wandb:", "mlflow:", "runs:")):
         hint = "type wandb://ENTITY/PROJECT/RUN or mlflow:RUN_ID"
         raise StabtreeError("is not the address of a run", where=clean(masked(address)), hint=hint)
@@ -86,15 +81,14 @@ def address_units(address: str) -> list[Unit]:
     system, prefix, path = _opened(address.removesuffix("/**"))
     with _asked(address):
         paths = sorted(system.glob(path))
-        folders = {path for path in paths if system.isdir(path)}
+        folders = tuple(f"{path}/" for path in paths if system.isdir(path))
     if not paths:
         raise StabtreeError("there is nothing at this address", where=_shown(address), hint=CHECK)
     units = []
-    for place in paths:
-        folder, _, name = (prefix + place.strip("/")).rpartition("/")
-        if place.startswith(tuple(f"{above}/" for above in folders)):
-            continue
-        units.append(Unit(f"{folder}/{name}") if place in folders else Unit(folder, (name,), named=True))
+    for path in paths:
+        folder, _, name = (prefix + path.strip("/")).rpartition("/")
+        if not path.startswith(folders):
+            units.append(Unit(f"{folder}/{name}") if f"{path}/" in folders else Unit(folder, (name,), named=True))
     return units
 
 
@@ -104,21 +98,17 @@ def read_remote(unit: Unit, options: LoadOptions) -> Contents:
     Raises:
         StabtreeError: where it can't be reached, or an option is wrong whatever the log.
     """
-    files = _files(unit)
-    direct = [name for name in files if "/" not in name]
-    folders = sorted({name.partition("/")[0] for name in files} - set(direct))
-    if folders and not unit.files and sum(map(is_log, files)) > MAX_TOGETHER:
-        below = [Unit(f"{unit.folder.rstrip('/')}/{name}") for name in filterfalse(is_hidden, folders)]
-        if logs := tuple(filter(may_be_log, direct)):
-            below.append(Unit(unit.folder, logs))
-        return Contents(further=tuple(below))
-    with _copied(unit, files) as (copy, names, refused):
-        waiting, loaded = [copy], list[Loaded]()
+    copied = _copied
+    if run_address(unit.folder):
+        copied = _fetched
+    with tempfile.TemporaryDirectory(prefix="stabtree-", ignore_cleanup_errors=True) as folder:
+        copy, names, others = copied(unit, Path(folder).resolve())
+        waiting, loaded = [*copy], list[Loaded]()
         while waiting:
-            found = contents(waiting.pop(0), options, (copy.folder,))
+            found = contents(waiting.pop(0), options, (copy[0].folder,))
             loaded += map(with_hashes, found.loaded)
             waiting[:0] = found.further
-        return Contents((*_renamed(loaded, names), *refused))
+        return replace(others, loaded=(*_renamed(loaded, names), *others.loaded))
 
 
 def fetched_runs(*paths: str, most: float, ranks: bool, **how: Any) -> Contents:
@@ -133,8 +123,7 @@ def fetched_runs(*paths: str, most: float, ranks: bool, **how: Any) -> Contents:
     Raises:
         StabtreeError: where an address can't be reached, or an option of `load_runs` is wrong.
     """
-    far = [path for path in paths if is_address(path)]
-    near = [path for path in paths if not is_address(path)]
+    far, near = [*filter(ADDRESS.match, paths)], [*filterfalse(ADDRESS.match, paths)]
     if ranks:
         hint = "copy them here, or name the folder that they are in"
         raise StabtreeError("goes with files of this machine", where=f"--ranks {_shown(far[0])}", hint=hint)
@@ -167,12 +156,9 @@ def _opened(address: str) -> tuple[Any, str, str]:
     if "::" in address.partition("?")[0]:
         hint = "name the last address of the chain"
         raise StabtreeError("chained addresses are not read", where=_shown(address), hint=hint)
-    try:
-        from fsspec.core import url_to_fs
-    except ImportError:
-        problem = "is read through packages that are not installed"
-        raise StabtreeError(problem, where=_shown(address), hint=EXTRA) from None
     with _asked(address):
+        from fsspec.core import url_to_fs
+
         # Nothing is kept of what a folder held: a file in it may be written again at any time.
         system, path = url_to_fs(address, use_listings_cache=False)
     inner, typed = str(path).strip("/"), address.rstrip("/")
@@ -182,64 +168,68 @@ def _opened(address: str) -> tuple[Any, str, str]:
     return system, typed.removesuffix(inner) if inner and typed.endswith(inner) else scheme, str(path).rstrip("/")
 
 
-def _files(unit: Unit) -> dict[str, int]:
-    """Return the files of a folder and below it, by their path in it, with their sizes; of loose logs those beside."""
-    if run_address(unit.folder):
-        return {}
-    system, _, path = _opened(unit.folder)
+def _fetched(unit: Unit, root: Path) -> Copy:
+    """Have the library of a service write a run."""
+    address = unit.folder
+    if _MANY.fullmatch(address):
+        problem = f"holds more than {MAX_LISTED} runs: only the newest {MAX_LISTED} are read"
+        raise StabtreeError(problem, where=address, hint="name others by their own addresses")
+    run: Path | None = _told(address, "fetch", root)
+    if run is None:
+        problem = "is a run without metrics: nothing was logged"
+        raise StabtreeError(problem, where=address, hint="name another run")
+    file = (run.name,) * (run != root)
+    return [Unit(str(root), file, named=True)], {str(run): address, str(root): address}, Contents()
+
+
+def _copied(unit: Unit, root: Path) -> Copy:
+    """Copy what may be logs and settings, and lay out empty files in place of all others: their names are enough."""
+    system, prefix, path = _opened(unit.folder)
     with _asked(unit.folder):
         found = system.find(path, maxdepth=1 if unit.files else None, detail=True)
-    return {name.removeprefix(f"{path}/"): int(item.get("size") or 0) for name, item in sorted(found.items())}
-
-
-@contextmanager
-def _copied(unit: Unit, files: Mapping[str, int]) -> Iterator[tuple[Unit, dict[str, str], list[Loaded]]]:
-    """Copy what may be logs and settings, and lay out empty files in place of all others: their names are enough.
-
-    Yields:
-        The unit on this machine, what addresses begin with by what their copies begin with, and what was not copied.
-    """
-    with tempfile.TemporaryDirectory(prefix="stabtree-", ignore_cleanup_errors=True) as folder:
-        root = Path(folder).resolve()
-        if run_address(unit.folder):
-            if _MANY.fullmatch(unit.folder):
-                problem = f"holds more than {MAX_LISTED} runs: only the newest {MAX_LISTED} are read"
-                raise StabtreeError(problem, where=unit.folder, hint="name others by their own addresses")
-            with _asked(unit.folder):
-                run: Path | None = _told(unit.folder, "fetch", root)
-            if run is None:
-                problem, hint = "is a run without metrics: nothing was logged", "name another run"
-                raise StabtreeError(problem, where=unit.folder, hint=hint)
-            file = (run.name,) * (run != root)
-            yield Unit(str(root), file, named=bool(file)), {str(run): unit.folder, str(root): unit.folder}, []
-            return
-        system, prefix, path = _opened(unit.folder)
-        home = root / path.strip("/")
-        home.mkdir(parents=True, exist_ok=True)
-        refused, wanted = list[Loaded](), list[str]()
-        for name, size in files.items():
-            parts, problem = name.split("/"), ""
-            last = parts[-1]
-            if not all(map(_is_name, parts)):
-                problem = "its name would lead out of the folder, or is not a file name"
-            elif size > MAX_BYTES and may_be_log(last):
-                problem = f"is {size / 2**30:.1f} GiB, more than is copied"
-            if problem:
-                where = masked(f"{unit.folder.rstrip('/')}/{clean(name)}")
-                error = StabtreeError(problem, where=where, hint="copy it here, and name the copy")
-                refused.append(Loaded(where, error, where))
-                continue
-            if any(map(is_hidden, parts)):
-                continue
-            home.joinpath(*parts).parent.mkdir(parents=True, exist_ok=True)
-            log = last in unit.files if unit.files else may_be_log(last)
+    files = {name.removeprefix(f"{path}/"): int(item.get("size") or 0) for name, item in sorted(found.items())}
+    if not unit.files and (below := _below(unit.folder, files)):
+        return [], {}, Contents(further=below)
+    home = root / path.strip("/")
+    home.mkdir(parents=True, exist_ok=True)
+    refused, wanted = list[Loaded](), list[str]()
+    for name, size in files.items():
+        parts, last = name.split("/"), name.rpartition("/")[2]
+        if problem := _problem(parts, size):
+            where = masked(place(unit.folder, clean(name)))
+            error = StabtreeError(problem, where=where, hint="copy it here, and name the copy")
+            refused.append(Loaded(where, error, where))
+        elif not any(map(is_hidden, parts)):
+            home.joinpath(name).parent.mkdir(parents=True, exist_ok=True)
+            log = last in unit.files or (not unit.files and may_be_log(last))
             if size and (log or last in SETTINGS or last.endswith((".yaml", ".yml"))):
                 wanted.append(name)
             else:
-                home.joinpath(*parts).touch()
-        with _asked(unit.folder):
-            system.get([f"{path}/{name}" for name in wanted], [str(home / name) for name in wanted])
-        yield replace(unit, folder=str(home)), {f"{root}/": masked(prefix)}, refused
+                home.joinpath(name).touch()
+    with _asked(unit.folder):
+        system.get([f"{path}/{name}" for name in wanted], [str(home / name) for name in wanted])
+    return [replace(unit, folder=str(home))], {f"{root}/": masked(prefix)}, Contents(tuple(refused))
+
+
+def _below(folder: str, files: Iterable[str]) -> tuple[Unit, ...]:
+    """Return what a folder is read as where it holds more logs than are read together; nothing where it does not."""
+    direct = [name for name in files if "/" not in name]
+    folders = sorted({name.partition("/")[0] for name in files} - set(direct))
+    if not folders or sum(map(is_log, files)) <= MAX_TOGETHER:
+        return ()
+    found = [Unit(place(folder, name)) for name in filterfalse(is_hidden, folders)]
+    if logs := tuple(filter(may_be_log, direct)):
+        found.append(Unit(folder, logs))
+    return tuple(found)
+
+
+def _problem(parts: Sequence[str], size: int) -> str:
+    """Return why a file is not copied, by the parts of its path and its size; nothing where it may be."""
+    if not all(map(_is_name, parts)):
+        return "its name would lead out of the folder, or is not a file name"
+    if size > MAX_BYTES and may_be_log(parts[-1]):
+        return f"is {size / 2**30:.1f} GiB, more than is copied"
+    return ""
 
 
 def _listed(address: str) -> list[Unit]:
@@ -250,26 +240,18 @@ def _listed(address: str) -> list[Unit]:
     """
     if not _MANY.fullmatch(address):
         return [Unit(address)]
-    with _asked(address):
-        runs: list[str] = _told(address, "listed", MAX_LISTED + 1)
+    runs: list[str] = _told(address, "listed", MAX_LISTED + 1)
     if not runs:
         raise StabtreeError("holds no runs", where=address, hint="name another one")
     return [*map(Unit, runs[:MAX_LISTED]), *[Unit(address) for _ in runs[MAX_LISTED:]]]
 
 
 def _told(address: str, question: str, *how: Any) -> Any:
-    """Return what a service's own library says of an address.
-
-    Raises:
-        StabtreeError: where the library is not installed.
-    """
-    service, _, place = address.partition(":")
-    try:
+    """Return what a service's own library says of an address."""
+    service, _, name = address.partition(":")
+    with _asked(address):
         library, tracker = import_module(service), import_module(f"stabtree.loaders.trackers.{service}")
-        return getattr(tracker, question)(library, place.lstrip("/"), *how)
-    except ImportError as error:
-        problem = f"needs stabtree[{service}]: {clean(error, 120)}"
-        raise StabtreeError(problem, where=address, hint=f"type `pip install 'stabtree[{service}]'`") from None
+        return getattr(tracker, question)(library, name.lstrip("/"), *how)
 
 
 def _is_name(name: str) -> bool:
@@ -290,7 +272,8 @@ def _asked(address: str) -> Iterator[None]:
     Raises:
         StabtreeError: for whatever goes wrong within.
     """
-    hint = _ACCESS.get(address.partition(":")[0], CHECK)
+    extra = address.partition(":")[0]
+    hint = _ACCESS.get(extra, CHECK)
     try:
         yield
     except StabtreeError:
@@ -301,7 +284,10 @@ def _asked(address: str) -> Iterator[None]:
         if isinstance(error, FileNotFoundError):
             problem = "there is nothing at this address"
         elif isinstance(error, ImportError):
-            problem, hint = f"can't be reached: {clean(error, 120)}", f"{EXTRA} for s3:// and hf://"
+            if extra not in _ACCESS:
+                extra = "remote"
+            problem = f"needs stabtree[{extra}], or other packages that are not installed: {clean(error, 120)}"
+            hint = f"type `pip install 'stabtree[{extra}]'`"
         raise StabtreeError(problem, where=_shown(address), hint=hint) from None
 
 
@@ -317,13 +303,11 @@ def _renamed(value: T, names: Mapping[str, str]) -> T:
                 item = item.replace(copy, address)
             return item
 
-    class PlainReader(pickle.Unpickler):  # noqa: S301 - of what was written a line before
-        def persistent_load(self, text: str) -> str:
-            """Return the text."""
-            return text
+    class Reader(pickle.Unpickler):  # noqa: S301 - of what was written a line before
+        persistent_load = staticmethod(str)
 
     stream = io.BytesIO()
     Writer(stream).dump(value)
     stream.seek(0)
-    found: T = PlainReader(stream).load()
+    found: T = Reader(stream).load()
     return found

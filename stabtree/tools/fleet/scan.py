@@ -29,9 +29,10 @@ from stabtree.loaders.paths.find import Unit, real_path
 from stabtree.loaders.paths.joined import cut
 from stabtree.loaders.paths.load import Contents, contents, find_runs
 from stabtree.loaders.paths.read import LoadOptions
+from stabtree.loaders.source import ADDRESS
 from stabtree.run import Run, Series
 from stabtree.tools.fleet.record import Record, record_of, worst_first
-from stabtree.tools.fleet.remote import is_address, read_remote, with_hashes
+from stabtree.tools.fleet.remote import read_remote, with_hashes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
+    from stabtree.diagnosis.result import Diagnosis
     from stabtree.loaders import Loaded
     from stabtree.loaders.paths.joined import Ends
 
@@ -168,7 +170,7 @@ class UnitJudge(Struct, frozen=True):
         begin = time.perf_counter()
         try:
             options = LoadOptions(**{key: value for key, value in self.how.items() if key != "ranks"})
-            far = is_address(unit.folder)
+            far = ADDRESS.match(unit.folder)
             found = read_remote(unit, options) if far else contents(unit, options, self.roots)
         except Exception as error:
             return Judged((self.failed(unit, error),))
@@ -177,32 +179,31 @@ class UnitJudge(Struct, frozen=True):
 
     def record(self, item: Loaded, seconds: float = 0.0) -> Record:
         """Return what became of a run that was read, which took so many seconds."""
-        begin, fault = time.perf_counter(), False
+        begin = time.perf_counter()
+        found: Diagnosis | Exception
         try:
-            outcome = self.judging.outcome(cut(with_hashes(item) if self.documents else item, self.ends))
+            found = self.judging.outcome(cut(with_hashes(item) if self.documents else item, self.ends)).found
         except Exception as error:
-            outcome, fault = Outcome(item.name, _shown(error)), not isinstance(error, StabtreeError)
-        seconds += time.perf_counter() - begin
-        return self._told(outcome, item.path, fault=fault, seconds=seconds)
+            found = error
+        return self._told(item.name, found, item.path, seconds + time.perf_counter() - begin)
 
     def failed(self, unit: Unit, error: Exception) -> Record:
         """Return the record of a unit that could not be read."""
         path = clean(unit.path, 4096)
         if isinstance(error, MemoryError):
             error = too_little_memory(path)
-        return self._told(Outcome(path, _shown(error)), path, fault=not isinstance(error, StabtreeError))
+        return self._told(path, error, path)
 
-    def _told(self, outcome: Outcome, path: str, **more: Any) -> Record:
-        record = record_of(outcome, path, documents=self.documents, **more)
+    def _told(self, name: str, found: Diagnosis | Exception, path: str, seconds: float = 0.0) -> Record:
+        """Return the record of what was found, or of an error; a bug of ours is told as one, too."""
+        fault = False
+        if isinstance(found, Exception) and not isinstance(found, StabtreeError):
+            problem = f"stabtree itself failed: {type(found).__name__}: {clean(found, 200)}"
+            hint = "diagnose it alone with --debug, and report what that prints"
+            found, fault = StabtreeError(problem, hint=hint), True
+        outcome = Outcome(name, found)
+        record = replace(record_of(outcome, path, documents=self.documents), fault=fault, seconds=seconds)
         return replace(record, told=self.services(outcome)) if self.services else record
-
-
-def _shown(error: Exception) -> StabtreeError:
-    """Return the error to show to the user; a bug of ours is one, too."""
-    if isinstance(error, StabtreeError):
-        return error
-    problem = f"stabtree itself failed: {type(error).__name__}: {clean(error, 200)}"
-    return StabtreeError(problem, hint="diagnose it alone with --debug, and report what that prints")
 
 
 def results(
@@ -256,7 +257,8 @@ def _fed(
         while units and not broken and len(running) < ahead:
             unit = units.popleft()
             try:
-                running[pool.submit(judge.judged, unit)] = unit
+                with _undisturbed():  # it is here that processes are started
+                    running[pool.submit(judge.judged, unit)] = unit
             except (RuntimeError, OSError) as error:  # the pool broke
                 broken.append((unit, error))
         for future in wait(running, timeout=1, return_when=FIRST_COMPLETED).done:
@@ -267,15 +269,6 @@ def _fed(
                 broken.append((unit, error))
             else:
                 yield found
-
-
-class _Pool(ProcessPoolExecutor):
-    """Processes that import nothing of the script that runs, which need not be one that may be imported."""
-
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Send a call; it is here that processes are started."""
-        with _undisturbed():
-            return super().submit(fn, *args, **kwargs)
 
 
 @contextmanager
@@ -314,7 +307,7 @@ def _workers(jobs: int | None, *, here: bool) -> Iterator[tuple[Executor | None,
         before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGHUP])
         forkserver.ensure_running()
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-    pool = _Pool(jobs, mp_context=multiprocessing.get_context(method), initializer=_begin)
+    pool = ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context(method), initializer=_begin)
     try:
         yield pool, 1 if jobs == 1 else AHEAD * jobs
     except BaseException:

@@ -56,7 +56,7 @@ class RunGroup(Struct, frozen=True):
 
     def examples(self, name: Callable[[Record], str], room: int = MAX_NAME) -> str:
         """Return the names of the first runs, as many as there is room for, and how many more there are."""
-        names = [name(run) for run in self.runs[:MAX_EXAMPLES] if self.badge != Severity.OK]
+        names = [name(run) for run in self.runs[:MAX_EXAMPLES]]
         text = ""
         while names and not (text and len(text) <= room):
             rest = len(self.runs) - len(names)
@@ -74,7 +74,7 @@ class Summary:
     Attributes:
         records: all of them.
         calling: those that are not healthy.
-        counts: how many runs have each verdict, as it is shown.
+        counts: how many runs have each verdict, as it is shown, the worst first.
         folder: the folder in which all paths are, to be named once; empty where there is none.
         where: that folder, as it is shown.
         notes: what was noted of every run that was judged.
@@ -88,7 +88,7 @@ class Summary:
         self.records = list(records)
         self.labels = Counter(run.label for run in self.records)
         self.calling = [run for run in self.records if run.badge != Severity.OK]
-        self.counts = Counter(run.badge for run in self.records)
+        self.counts = Counter(sorted((run.badge for run in self.records), key=ORDER.index))
         folders = [f"{run.path.rstrip('/').rpartition('/')[0]}/" for run in self.records]
         above = os.path.commonprefix(folders).rpartition("/")[0]  # noqa: RUF071 - cut at the last slash
         self.folder = f"{above}/" * bool(above.strip("/"))
@@ -130,7 +130,7 @@ class Summary:
     @property
     def headline(self) -> str:
         """How many runs there are of each verdict, in a line."""
-        parts = [f"{self.counts[badge]:,} {word(badge)}" for badge in ORDER if self.counts[badge]]
+        parts = [f"{count:,} {word(badge)}" for badge, count in self.counts.items()]
         noted = sum(run.badge == Severity.OK != run.verdict for run in self.records)  # `--fail-on note` fails for these
         if noted:
             parts[-1] += f" ({noted:,} with notes)"
@@ -220,13 +220,7 @@ def _typed(name: str, instead: str) -> str:
 
 def screen(records: Iterable[Record], look: RenderOptions = DEFAULT_OPTIONS) -> Iterator[str]:
     """Yield the runs, worst first; of many the causes first, then the worst of them."""
-    for text in _screen(Summary(records), look):
-        # An ellipsis stands where a word was too long for its column.
-        yield to_ascii(text.replace("…", ".")) if look.ascii else text
-
-
-def _screen(summary: Summary, look: RenderOptions) -> Iterator[str]:
-    page = new_page(look)
+    summary, page = Summary(records), new_page(look)
     page.line((summary.headline, "heading"))
     page.line((summary.where, "dim"))
     for sentence in summary.splits.values():
@@ -247,9 +241,11 @@ def _screen(summary: Summary, look: RenderOptions) -> Iterator[str]:
         page.line(("+1: one more finding in that run; diagnose it to see all", "dim"))
     for note in summary.notes:
         page.item(("·", "dim"), [(note, "dim")], indent=0, head_width=2)
-    yield inert(page.text())
+    text = page.text()
     for record in (shown or summary.records)[:1]:
-        yield inert(f"next  {next_command(record)}\n")  # in one line, however long: it is there to be copied
+        text += inert(f"next  {next_command(record)}\n")  # in one line, however long: it is there to be copied
+    # An ellipsis stands where a word was too long for its column.
+    yield to_ascii(text.replace("…", ".")) if look.ascii else text
 
 
 def _groups(page: Page, summary: Summary) -> None:
