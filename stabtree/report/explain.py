@@ -205,7 +205,8 @@ def _question(page: Page, tree: Tree, node: Question, most: int) -> None:
     rule = rule_of(tree, node)
     if most != FULL:  # that of the source document only where all is shown
         rule = _LITERAL.sub("", rule)
-    field(page, "why", node.why)
+    if most > 1:
+        field(page, "why", node.why)
     field(page, "rule", rule)
     if most == FULL and measure:
         field(page, "test", f"{measure.name}: {measure.question}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import numpy as np
@@ -34,19 +33,7 @@ def test_a_loss_that_ends_above_its_old_level_is_not_called_back() -> None:
     loss = noisy(1.0, 600, 0.01) + np.where(AT >= 300, 9.0 * np.exp(-(AT - 300) / 8), 0.0) + np.where(AT > 360, 0.1, 0)
     run = make_run({"loss": loss})
     spiked = next(item for item in diagnose(run, TREES).findings if item.leaf.of == "Q2.3")
-    assert ", and ends at 1.084." in plainly(run, spiked)
-
-
-def test_a_loss_that_goes_up_over_many_rows_is_not_said_to_jump() -> None:
-    """Labels that mean nothing take it back to where it began."""
-    rows = np.arange(90)
-    loss = np.where(rows < 40, 2.2 + 2.6 * np.exp(-rows / 8), 2.2 + 2.6 * np.clip((rows - 39) / 28, 0, 1))
-    run = make_run({"loss": loss * noisy(1.0, 90, 0.01)}, steps=5 * rows)
-    found = Report(diagnose(run, TREES))
-    assert found.finding is not None
-    assert found.finding.leaf.id == "spike-persistent"
-    assert re.match(r"The loss climbed from 2\.\d+ to 4\.\d+, back to the 4\.\d+ of its first row", found.plainly)
-    assert "jumped" not in found.title
+    assert plainly(run, spiked) == "The loss was 1 before, and ends at 1.1."
 
 
 @pytest.mark.parametrize(
@@ -77,4 +64,4 @@ def test_a_rise_that_is_over_is_no_rise_to_the_end() -> None:
     assert found.finding is not None
     assert found.finding.leaf.id == "slow-rise"
     assert "and stays there" in found.title
-    assert "eval_quality got better meanwhile (0.7217 → 0.79)" in found.meaning
+    assert found.meaning.startswith("Eval_quality went from 0.6 to 0.79 in 200 rows.")
