@@ -79,7 +79,7 @@ def _json() -> str:
     shapes["runs"] = {**shapes["runs"], "properties": several}
     parts = []
     for name, shape in shapes.items():
-        title = f"The event {code(name)}" if "event" in shape["properties"] else code(name)
+        title = f"The event {code(name)}" if "event" in shape.get("properties", {}) else code(name)
         items = {
             key: (f"{kind(value)}{'' if needed else ', may be left out'}", sentence(value.get("description", "")))
             for key, value, needed in keys(shape)

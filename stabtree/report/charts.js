@@ -63,7 +63,7 @@ const over = (strip, index) => (plot) => {
   Object.assign(ctx, { strokeStyle: colour("bad"), lineWidth: 1.8 * ratio }).stroke();
   const far = ys.reduce((best, value, row) => (value > plot.scales.y.max && inside(at(plot, xs[row])) && !(value <= ys[best]) ? row : best), -1);
   if (far >= 0) write(`▲ ${short(ys[far])}`, Math.min(at(plot, xs[far]), bbox.left + bbox.width - 60 * ratio), bbox.top + 13 * ratio, colour("curve"));
-  for (const mark of marks.filter(({ kind, key }) => kind === "event" && key === strip.key)) {
+  for (const mark of marks.filter(({ kind, metric }) => kind === "event" && metric === strip.key)) {
     const x = at(plot, mark.step), row = xs.findLastIndex((step, place) => step <= mark.step && typeof ys[place] === "number");
     if (!inside(x)) continue;
     const y = Math.min(Math.max(row < 0 ? bbox.top : plot.valToPos(ys[row], "y", true), bbox.top + 8 * ratio), bbox.top + bbox.height - 8 * ratio);

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import asdict
+
 from stabtree.common.lazy import np
 from stabtree.common.text import clean
 
@@ -46,10 +48,7 @@ def curves(figure: Figure, run: Run, good: Run | None = None) -> str:
         if other is not None:
             item["good"] = _rows(other, near, most, ())
         strips.append(item)
-    marks = [
-        {"kind": mark.kind, "step": mark.step, "until": mark.until, "label": mark.label, "key": mark.metric}
-        for mark in figure.marks
-    ]
+    marks = [asdict(mark) for mark in figure.marks]
     found = {"unit": figure.unit, "whole": [figure.first_step, figure.last_step], "near": near, "marks": marks}
     found |= {"strips": strips, "good": clean(good.name, MAX_NAME) if good and any(behind) else ""}
     # No text in it ends the script.

@@ -25,10 +25,12 @@ if TYPE_CHECKING:
 
 MAX_LINES = 24  # of a terminal
 LISTED = MAX_LINES - 2  # lines of a list, which ends with what it leaves out
+SEEN = 2  # references of a finding
 NAMED = 6  # ids of nodes that go with the first one
 IN_TITLE, IN_SECTION, IN_TEXT = 3, 2, 1  # where a node has the words that were typed
 SHORT_WORD = 4  # letters; such a word is searched for as a whole
 _SIGNS = {">": "above", ">=": "at least", "<": "below", "<=": "at most", "=": "is"}
+_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
 _LITERAL = re.compile(r"\s*\(literal: [^()]*\)")
 
 Node = Question | Leaf | Group | Entry | Cause | Remedy
@@ -134,8 +136,9 @@ def one_screen(tree: Tree, nodes: list[Node], *, named: str = "", width: int = 1
         page.line(("more: --full", "dim"), indent=1)
         text = page.text()
         if text.count("\n") <= MAX_LINES:
-            break
-    return text
+            return text
+    lines = text.splitlines(keepends=True)
+    return "".join(lines[: MAX_LINES - 1]) + f" and {len(lines) - MAX_LINES + 1} more lines: --full\n"
 
 
 def listing(nodes: Sequence[Node], *, width: int = 100, color: bool = False, most: int = LISTED) -> str:
@@ -158,6 +161,15 @@ def _list(page: Page, name: str, texts: Iterable[str], most: int) -> None:
     field(page, name, *shown[:most], f"and {left} more: --full" if left > 0 else "")
 
 
+def _sentences(text: str, most: int) -> str:
+    """Return the first sentences of a text, and how many more there are."""
+    parts = _SENTENCE.split(text)
+    shown = parts[:most]
+    if len(parts) > most:
+        shown.append(f"(and {len(parts) - most} more: --full)")
+    return " ".join(shown)
+
+
 def _numbered(page: Page, fixes: Iterable[str], most: int) -> None:
     """Add what to do, in order."""
     texts = [plain(fix).strip() for fix in fixes]
@@ -177,7 +189,8 @@ def _add(page: Page, tree: Tree, node: Node, most: int) -> None:
     page.line((" · ".join(filter(None, (_origin(tree, node), node.source))), "dim"), indent=1)
     page.blank()
     FIELDS[type(node)](page, tree, node, most)
-    _list(page, "see", (reference_to(tree, link) for link in see), most)
+    if most == FULL:
+        field(page, "see", *(reference_to(tree, link) for link in see))
 
 
 def _origin(tree: Tree, node: Node) -> str:
@@ -197,17 +210,20 @@ def _entry(page: Page, _tree: Tree, node: Entry, most: int) -> None:
     field(page, "knob", node.knob)
 
 
+def _why_and_rule(page: Page, why: str, rule: str, most: int) -> None:
+    """Add why it is asked, and the rule: that of the source document only where all is shown."""
+    if most != FULL:
+        rule = _LITERAL.sub("", rule)
+    field(page, "why", _sentences(why, most))
+    field(page, "rule", _sentences(rule, most))
+
+
 def _question(page: Page, tree: Tree, node: Question, most: int) -> None:
     measure, ends = measure_named(node.test), dict[str, list[str]]()
     for verdict, target in node.go.items():
         ends.setdefault(target, []).append(verdict)
     ways = [f"{', '.join(verdicts)} → {_end(tree, id_)}" for id_, verdicts in ends.items()]
-    rule = rule_of(tree, node)
-    if most != FULL:  # that of the source document only where all is shown
-        rule = _LITERAL.sub("", rule)
-    if most > 1:
-        field(page, "why", node.why)
-    field(page, "rule", rule)
+    _why_and_rule(page, node.why, rule_of(tree, node), most)
     if most == FULL and measure:
         field(page, "test", f"{measure.name}: {measure.question}")
         field(page, "reads", ", ".join(read_by(measure)))
@@ -276,8 +292,7 @@ def action_in_words(action: Remedy) -> str:
 
 def _group(page: Page, tree: Tree, node: Group, most: int) -> None:
     leaves = [leaf for leaf in tree.leaves.values() if leaf.of == node.id]
-    field(page, "why", node.why)
-    field(page, "rule", node.rule.format_map(fact_params(tree)))
+    _why_and_rule(page, node.why, node.rule.format_map(fact_params(tree)), most)
     _list(page, "holds", (_end(tree, leaf.id) for leaf in leaves), most)
     _leaf_fixes(page, leaves, most)
 
@@ -291,6 +306,7 @@ def _leaf(page: Page, tree: Tree, node: Leaf, most: int) -> None:
     if node.escalate:
         field(page, "if not", f"{node.escalate}: {tree.leaves[node.escalate].title} (--applied {node.of})")
     if most != FULL:
+        _list(page, "see", (reference_to(tree, link) for link in node.see), min(most, SEEN))
         return
     # The leaves that a reassuring one gives way to.
     reasons = {node.unproven: "without progress in the log", node.near: "where something came near its limit"}

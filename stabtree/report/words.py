@@ -186,7 +186,8 @@ def progress(run: Run) -> str:
     values = _finite(run, name)
     if len(values) < 2:
         return ""
-    return f"{name} went from {figure(values[0])} to {figure(values[-1])} in {counted(len(values), 'row')}"
+    moved = f"from {figure(values[0])} to {figure(values[-1])} in {counted(len(values), 'row')}"
+    return f"the {name.replace('_', ' ')} went {moved}"
 
 
 def _not_judged(diagnosis: Diagnosis) -> str:

@@ -64,4 +64,4 @@ def test_a_rise_that_is_over_is_no_rise_to_the_end() -> None:
     assert found.finding is not None
     assert found.finding.leaf.id == "slow-rise"
     assert "and stays there" in found.title
-    assert found.meaning.startswith("Eval_quality went from 0.6 to 0.79 in 200 rows.")
+    assert found.meaning.startswith("The eval quality went from 0.6 to 0.79 in 200 rows.")
