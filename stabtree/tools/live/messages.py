@@ -126,8 +126,7 @@ def closing(outcomes: Sequence[Outcome], why: str, look: RenderOptions) -> str:
     lines = []
     for outcome in outcomes:
         if isinstance(outcome.found, StabtreeError):
-            badge = BADGES[outcome.verdict].word
-            lines.append(_as_line(f"{badge}  {outcome.name}: {outcome.found.problem}", look))
+            lines.append(_as_line(f"{BADGES[outcome.verdict].word}  {outcome.name}: {outcome.found.problem}", look))
         else:
             lines.append(one_line(outcome.found, outcome.name, look))
     if not why:
