@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import asdict
@@ -78,13 +80,15 @@ def _rows(series: Series, near: Sequence[float], most: int, gaps: Sequence[Gap])
     if len(steps) > most and near:
         begin, end = np.searchsorted(steps, near[0]), np.searchsorted(steps, near[1], side="right")
         kept = np.union1d(kept, _extremes(values, int(begin), int(end), most // 2))
-    points = [
-        (step, float(f"{value:.5g}") if np.isfinite(value) else None)
-        for step, value in zip(steps[kept].tolist(), values[kept].tolist(), strict=True)
-    ]
-    points += [(gap.first_step, None) for gap in gaps]
-    points.sort(key=lambda point: point[0])
+    logged = zip(steps[kept].tolist(), map(_short, values[kept].tolist()), strict=True)
+    points = sorted([*logged, *((gap.first_step, None) for gap in gaps)], key=itemgetter(0))
     return [[step for step, _ in points], [value for _, value in points]]
+
+
+def _short(value: float) -> float | None:
+    """Return a value in the digits that a chart shows, None if it is not finite; rounding may overflow the largest."""
+    found = (number for number in (float(f"{value:.5g}"), value) if math.isfinite(number))
+    return next(found, None)
 
 
 def _extremes(values: Floats, begin: int, end: int, most: int) -> Ints:

@@ -167,14 +167,14 @@ def test_a_page_of_a_long_run_is_small_and_shows_each_extreme() -> None:
     """Many rows are drawn by those that stand out, close to the onset by all that there is room for."""
     rng = np.random.default_rng(0)
     loss = rng.normal(2, 0.1, 100_000)
-    loss[[12_345, 70_000]] = 40, -3
+    loss[[12_345, 70_000, 80_000]] = 40, -3, 1.79769e308
     loss[95_000:] = np.nan
     run = Run("long", {name: Series(name, np.arange(len(loss)), loss) for name in ("loss", "eval_loss")})
     page = html(found(run), RenderOptions(against=run))
     (strip, *_) = json.loads(Parts(page).inline[-3][2])["strips"]
     assert len(page) < 250_000
     for steps, values in (strip["rows"], strip["good"]):
-        assert {(12_345, 40), (70_000, -3), (95_000, None)} <= {*zip(steps, values, strict=True)}
+        assert {(12_345, 40), (70_000, -3), (80_000, 1.79769e308), (95_000, None)} <= {*zip(steps, values, strict=True)}
 
 
 def test_hostile_names_and_lines_are_text() -> None:
