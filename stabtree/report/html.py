@@ -25,7 +25,7 @@ from stabtree.report.svg import style, svg
 from stabtree.report.words import accepted_notes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from stabtree.diagnosis.result import Diagnosis
     from stabtree.report.plot import Figure
@@ -148,7 +148,7 @@ def html(diagnosis: Diagnosis, options: RenderOptions = DEFAULT_OPTIONS) -> str:
 
 def _body(report: Report, figure: Figure | None) -> Iterator[Markup]:
     topics = {part.title: part for part in sections(report)}
-    drawn = charts({"still wide": figure})
+    drawn = charts(figure, "still wide")
     beside = [_to_act(topics.pop(name)) for name in BESIDE if name in topics]
     if report.finding is None:
         beside += [_to_act(topics.pop(name)) for name in [*topics] if not topics[name].background]
@@ -204,16 +204,12 @@ def badge(verdict: str) -> Markup:
     return tag("span", BADGES[verdict].word, class_=f"badge {verdict}")
 
 
-def charts(drawn: Mapping[str, Figure | None], title: str = "Charts", keys: Sequence[Markup] = ()) -> Markup:
-    """Return a section with figures by their class, below the entries of their legend; nothing without one."""
-    shown = [
-        tag("div", Markup(svg(figure)), class_=kind, tabindex="0")
-        for kind, figure in drawn.items()
-        if figure is not None
-    ]
-    if not shown:
+def charts(figure: Figure | None, kind: str, title: str = "Charts", keys: Sequence[Markup] = ()) -> Markup:
+    """Return a section with a figure of a class, below the entries of its legend; nothing without one."""
+    if figure is None:
         return NOTHING
-    return headed(title, kept("ul", *keys, class_="legend"), *shown, name="charts")
+    shown = tag("div", Markup(svg(figure)), class_=kind, tabindex="0")
+    return headed(title, kept("ul", *keys, class_="legend"), shown, name="charts")
 
 
 def key(kind: str, words: str) -> Markup:

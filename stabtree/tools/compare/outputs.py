@@ -307,7 +307,7 @@ def _charts(comparison: Comparison) -> html.Markup:
     *good, bad = _short_names(comparison.names)
     behind = f"{_good(comparison)}, from the lowest to the highest" if len(good) > 1 else f"good: {good[0]}"
     keys = (html.key("line", f"bad: {bad}"), html.key("line behind", behind))
-    return html.charts({"wide": overlay(comparison, COLUMNS, 5)}, "One over the other", keys)
+    return html.charts(overlay(comparison, COLUMNS, 5), "wide", "One over the other", keys)
 
 
 def card(comparison: Comparison) -> str:
