@@ -81,7 +81,7 @@ def one_restart(out: Outputs) -> Iterator[str]:
 
 def no_restart_where_it_came_back(out: Outputs) -> Iterator[str]:
     """Nobody is sent back where the loss came back."""
-    back = re.search(r"came back(?! from its top)|nothing to restart|the run recovered", out.report.plainly)
+    back = re.search(r"(?i)came back(?! from its top)|nothing to restart|the run recovered", out.report.why)
     if back and out.restart:
         yield f"{back[0]!r} beside {out.restart[:80]!r}"
 
